@@ -20,6 +20,12 @@ RUN python3 -m venv --without-pip /build && python3 -m venv --without-pip /opt/g
       -r image/build.lock \
  && python3 -m pip --python /opt/gpushare/bin/python install --require-hashes --only-binary :all: --no-compile \
       -r image/requirements.lock
+# The library that holds a container to its share of a card, for nodes of either architecture. Seldom changes: before the rest.
+COPY hook hook
+RUN for machine in x86_64 aarch64; do \
+      hook/build.sh "/build/bin/python -m ziglang cc -target $machine-linux-gnu" \
+        /usr/share/gpushare/hook/$machine/libgpushare-cuda.so || exit 1; \
+    done
 COPY . .
 RUN /build/bin/python -m hatchling build --target wheel --directory /wheel \
  && (cd cli && /build/bin/python -m hatchling build --target wheel --directory /wheel) \

@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base image client release bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base hook image client release bench chaos simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos tests
+C_FILES = $(shell find hook tests/e2e -name '*.[ch]')
 PYTEST_ARGS ?=
 SEED ?= 1
 OPERATIONS ?= 1000
@@ -85,6 +86,7 @@ check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
+	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
 
 types: $(STAMP)
 	$(BIN)/mypy $(CODE)
@@ -101,6 +103,7 @@ generated: $(STAMP)
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/clang-format -i $(C_FILES)
 
 crds: $(STAMP) ## Generate crds/ from the models
 	$(say) "writing crds/"
@@ -122,11 +125,14 @@ lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
 	$(say) "asking the package index for the newest versions: a minute"
 	$(BIN)/uv $(LOCK) pyproject.toml --all-extras --upgrade --output-file requirements.lock
 	$(BIN)/uv $(LOCK) pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
-	echo hatchling | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
+	printf '%s\n' hatchling ziglang | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
 
 base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
 	$(say) "asking the registry for the digest of the image's base"
 	@$(PYTHON) image/renew_base.py $(BASE)
+
+hook: $(STAMP) ## Compile the library for containers as the image's build does, and say where it is
+	@$(BIN)/python -m tests.fakes.hook_library
 
 image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh

@@ -6,12 +6,13 @@ from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
 from chaos.world import World
 from gpushare_cli.gather.cluster import read_traces
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.residue import HostFile, residue
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
 SECONDS = 240.0
-WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes")
+WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes", ISOLATION_FOLDER)
 
 
 async def take_back(world: World, findings: Findings) -> None:

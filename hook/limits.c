@@ -1,8 +1,8 @@
 /* Reads the text of a limits file. Pure: no calls of the kernel, and no memory but its arguments'. */
 #include "limits.h"
 
-/* No sum of the limits and of what is in use can overflow. */
-#define MOST_BYTES (1ULL << 62)
+/* No sum of the limits and of what is in use can overflow; nor can a number with one digit too many. */
+#define MOST_BYTES (1ULL << 60)
 
 struct text {
     const char *at, *end;

@@ -21,6 +21,8 @@ CLIENT = "kubectl-gpushare"
 PROGRAMS = (f"{PRODUCT}-", CLIENT, "kubectl_complete-gpushare", "python")
 """How the names begin of what stays in the folder of programs."""
 USER = 65532
+HOOK = Path("/usr/share/gpushare/hook")
+"""The library for containers of users, as hook/build.sh has put it there: a folder for each architecture."""
 
 # Of the standard library, by the name before the first dot.
 DEVELOPERS = "distutils ensurepip idlelib lib2to3 pydoc_data test turtledemo venv __pycache__"
@@ -60,6 +62,7 @@ def main() -> None:
     for root in (base, dependencies):
         compile_modules(root)
     move_product(dependencies, product)
+    copy_all([HOOK], product)
 
 
 def interpreter() -> Iterator[Path]:

@@ -4,6 +4,7 @@ Runs in the image's build, after root_filesystem.py. The Python packages are tho
 by a hash in requirements.lock.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -16,7 +17,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
-from root_filesystem import BUILT, PRODUCT
+from root_filesystem import BUILT, HOOK, PRODUCT
 
 BILL = "usr/share/gpushare/sbom.json"
 DPKG = Path("/var/lib/dpkg/info")
@@ -33,9 +34,10 @@ def main() -> None:
         interpreter(),
         *(python_component(package) for package in packages if package is not product),
         *(debian_component(name) for name in debian),
+        *(own_library(path) for path in sorted(HOOK.rglob("*.so"))),
     ]
     target = BUILT / "product" / BILL
-    target.parent.mkdir(parents=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(
         json.dumps(bill(python_component(product), components), indent=1, sort_keys=True) + "\n"
     )
@@ -90,6 +92,14 @@ def license_of(package: Distribution) -> str:
     ]
     first_line, *_ = (package.metadata["License"] or "").strip().splitlines() or [""]
     return ", ".join(named) or first_line
+
+
+def own_library(path: Path) -> Component:
+    """Returns a file that the build compiled of the product's own sources, and that is linked to nothing."""
+    name = str(path.relative_to("/"))
+    content = {"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}
+    licence = [{"license": {"id": "Apache-2.0"}}]
+    return {"type": "file", "bom-ref": name, "name": name, "hashes": [content], "licenses": licence}
 
 
 def interpreter() -> Component:

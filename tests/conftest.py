@@ -37,6 +37,8 @@ FIRST = (
     "test_control_planes",
     "test_chaos",
     "test_image",
+    "test_isolation_hook",
+    "test_isolation_excess",
     "test_backends",
     "test_dedicated",
     "test_localcluster",

@@ -19,6 +19,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     STARTUP_TAINT,
 )
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.text.json_object import Json
@@ -32,6 +33,7 @@ ALLOWED = (
     "annotations of pods that run: they keep their cards until they end, and their annotations with them",
     "the kubelet's checkpoint, which is the kubelet's own",
     f"on nodes, the label {EXTERNAL_SCHEDULER_LABEL}, which people set",
+    f"the empty folder {ISOLATION_FOLDER}, which the kubelet made for plugins",
     "what people wrote for gpushare: inventories in /etc/gpushare, and log files, which they may still want",
 )
 """All that may stay, for people; docs/audit.md repeats it."""
@@ -260,6 +262,13 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
             where,
             "the socket of a plugin that is gone: nobody listens there; rm it, or restart the kubelet, which"
             " empties the folder",
+        )
+    elif f"/{file.path}".startswith(f"{ISOLATION_FOLDER}/"):
+        yield Residue(
+            where,
+            "containers were given it to keep them to their units, and only a plugin removes it: rm it when"
+            " no such container runs there any more; one that starts again without it gets an empty folder in"
+            " its place",
         )
 
 

@@ -13,6 +13,7 @@ from gpushare_core.text.printable import MESSAGE_BYTES, printable
 from gpushare_operator import actions
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.labels import COMPARE_LABEL, RESULT_ANNOTATION
+from gpushare_operator.cluster.objects import Excess
 from gpushare_operator.desired.pod_template import to_be_compared
 from gpushare_operator.desired.share_nodes import share_node_patch
 
@@ -27,7 +28,8 @@ class Verb(Enum):
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
     verb: Verb
-    kind: kinds.Kind[Any]
+    kind: kinds.Kind[Any] | None
+    """Of the object that the response is; None where it is none that the operator keeps."""
     path: str
     body: Json = field(default_factory=dict)
     uid: str = ""
@@ -66,6 +68,8 @@ def action_requests(action: actions.Action, namespace: str) -> Iterable[ActionRe
             actions.LabelNode() | actions.ClearCapacity() | actions.SetCounts() | actions.RemoveStartupTaint()
         ):
             return [_node_request(action)]
+        case actions.EvictPod():
+            return [_eviction_request(action.excess)]
         case _:
             raise TypeError(f"no way to perform {action!r}")
 
@@ -140,6 +144,17 @@ def _node_request(
     return ActionRequest(Verb.MERGE, kinds.NODES, path, body)
 
 
+def _eviction_request(excess: Excess) -> ActionRequest:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": excess.pod, "namespace": excess.namespace},
+        "deleteOptions": {"preconditions": {"uid": excess.uid}},
+    }
+    path = f"{paths.pod_path(excess.namespace, excess.pod)}/eviction"
+    return ActionRequest(Verb.CREATE, None, path, body)
+
+
 def _own_object_requests(
     action: actions.Action, kind: kinds.Kind[Any], collection: str
 ) -> Iterator[ActionRequest]:
@@ -170,4 +185,5 @@ def changes_known_object(action: actions.Action) -> bool:
         return bool(action.uid)
     of_policy = actions.SetFinalizers | actions.MarkPolicy
     of_node = actions.LabelNode | actions.ClearCapacity | actions.SetCounts | actions.RemoveStartupTaint
-    return isinstance(action, of_policy | of_node | actions.DoubtShareNode | actions.RecordResult)
+    others = actions.DoubtShareNode | actions.RecordResult | actions.EvictPod
+    return isinstance(action, of_policy | of_node | others)

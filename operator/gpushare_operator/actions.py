@@ -11,7 +11,7 @@ import msgspec
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.objects import VolcanoLocation
+from gpushare_operator.cluster.objects import Excess, VolcanoLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,30 @@ class RemoveStartupTaint:
     """The taints that stay."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictPod:
+    """Evict a pod because of ``excess``. Refused if another pod has its name now, and while a
+    PodDisruptionBudget protects it."""
+
+    node: str
+    policy: str
+    excess: Excess
+    seconds: int
+    """How long the operator has seen the excess."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.excess.namespace}/{self.excess.pod}"
+
+    @property
+    def why(self) -> str:
+        """Returns what is wrong, as a sentence."""
+        excess = self.excess
+        asked = f" and asked for {excess.asked}" if excess.asked else ", more than it asked for"
+        where = f"of card {excess.card} of node {self.node}"
+        return f"container {excess.container} has {excess.used} {where}{asked}, for {self.seconds} s"
+
+
 Action: TypeAlias = (
     SetFinalizers
     | ApplyShareNode
@@ -201,6 +225,7 @@ Action: TypeAlias = (
     | ClearCapacity
     | SetCounts
     | RemoveStartupTaint
+    | EvictPod
 )
 
 
@@ -286,8 +311,8 @@ def describe(action: Action) -> str:
             return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"
         case MarkPolicy():
             return f"mark policy {action.policy} {dict(action.labels) | dict(action.annotations)}"
-        case ClearCapacity() | SetCounts() | RemoveStartupTaint():
-            return _describe_node_change(action)
+        case ClearCapacity() | SetCounts() | RemoveStartupTaint() | EvictPod():
+            return _describe_change_of_node(action)
         case ApplyVolcanoBackup() | DeleteVolcanoBackup():
             return f"{_verb(action)} ConfigMap {action.name}"
         case WriteVolcanoConfig():
@@ -301,7 +326,7 @@ def _kind(action: Action) -> str:
     return type(action).__name__[len(_verb(action)) :]
 
 
-def _describe_node_change(action: ClearCapacity | SetCounts | RemoveStartupTaint) -> str:
+def _describe_change_of_node(action: ClearCapacity | SetCounts | RemoveStartupTaint | EvictPod) -> str:
     match action:
         case ClearCapacity():
             return f"take {', '.join(action.resources)} out of the status of node {action.node}"
@@ -310,6 +335,8 @@ def _describe_node_change(action: ClearCapacity | SetCounts | RemoveStartupTaint
             return f"show {counts} in the status of node {action.node}"
         case RemoveStartupTaint():
             return f"take the startup taint off node {action.node}"
+        case EvictPod():
+            return f"evict pod {action.name}: {action.why}"
 
 
 def _verb(action: Action) -> str:

@@ -20,6 +20,7 @@ from gpushare_core.process.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.evictions import Evictions
 from gpushare_operator.process.health import StalledError, health_pages
 from gpushare_operator.process.leadership import LeaderClient, Leadership
 from gpushare_operator.process.metrics import OperatorMetrics, show_figures
@@ -60,6 +61,8 @@ class App:
         )
         self._cache = Cache()
         self._queue = WorkQueue(clock=time.monotonic)
+        self._registry = registry = new_registry("gpushare-operator")
+        self._metrics = OperatorMetrics(registry)
         self._reconciler = PolicyReconciler(
             api=self._client,
             cache=self._cache,
@@ -68,12 +71,11 @@ class App:
             enqueue=self._queue.add,
             enqueue_later=partial(self._queue.add, delay=FIGURES_SECONDS),
             log_level=log_level,
+            evictions=Evictions(time.monotonic, self._metrics.attempted),
             scheduler_debounce=Debounce(SCHEDULER_DEBOUNCE_SECONDS, time.monotonic),
         )
         self._running = AsyncExitStack()
         self._is_starting = False
-        self._registry = registry = new_registry("gpushare-operator")
-        self._metrics = OperatorMetrics(registry)
         self._watches = Watches(
             self._client,
             self._cache,

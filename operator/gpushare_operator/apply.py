@@ -6,16 +6,16 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import groupby, takewhile
 from typing import Protocol
 
-from gpushare_core.api.events import CLUSTER_NAMESPACE
 from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.text.json_object import Json
 from gpushare_operator.action_requests import ActionRequest, Verb, action_requests, changes_known_object
-from gpushare_operator.actions import Action, WriteVolcanoConfig, describe
+from gpushare_operator.actions import Action, EvictPod, WriteVolcanoConfig, describe
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
@@ -59,6 +59,13 @@ class Failure:
         if not isinstance(self.error, ApiError):
             return False
         return self.error.is_conflict or (self.error.is_not_found and changes_known_object(self.action))
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether a PodDisruptionBudget protects the pod now, or the API server is too busy."""
+        if not isinstance(self.error, ApiError):
+            return False
+        return isinstance(self.action, EvictPod) and self.error.status == HTTPStatus.TOO_MANY_REQUESTS
 
     def __str__(self) -> str:
         why = f"{DEFECT}: {self.error!r}" if self.is_defect else str(self.error)
@@ -118,10 +125,10 @@ class Applier:
         return True
 
     async def post_events(self, policy: str, events: Iterable[Json]) -> None:
-        """Posts Events about ``policy``, once each: they are a courtesy."""
+        """Posts Events for ``policy``, once each: they are a courtesy."""
         for event in events:
             try:
-                await self.writer.create(paths.events(CLUSTER_NAMESPACE), event)
+                await self.writer.create(paths.events(event["metadata"]["namespace"]), event)
             except ApiError as error:
                 if error.is_conflict:
                     continue  # It was posted before the status could be written.
@@ -158,7 +165,9 @@ class Applier:
                 Verb.MERGE: self.writer.merge,
                 Verb.CREATE: self.writer.create,
             }
-            self.cache.observe(request.kind, await calls[request.verb](request.path, request.body))
+            answer = await calls[request.verb](request.path, request.body)
+            if request.kind is not None:
+                self.cache.observe(request.kind, answer)
         except ApiError as error:
             is_gone = request.verb is Verb.DELETE and error.is_not_found
             if not is_gone and not (request.may_exist and error.is_conflict):

@@ -1,7 +1,7 @@
 """What the operator reads now and then into the cache, because no watch follows it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -13,9 +13,20 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
-from gpushare_operator.cluster.cache import Cache, Listing
-from gpushare_operator.cluster.heartbeats import Heartbeats, written_by_running_plugins
-from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
+from gpushare_operator.cluster.cache import Cache, Change, Listing
+from gpushare_operator.cluster.heartbeats import (
+    Heartbeats,
+    isolation_files_by_node,
+    written_by_running_plugins,
+)
+from gpushare_operator.cluster.kinds import (
+    KINDS,
+    PAGE,
+    SCHEDULER_PODS,
+    SCHEDULER_SELECTOR,
+    SHARE_NODES,
+    Kind,
+)
 from gpushare_operator.cluster.objects import (
     ReadResult,
     SchedulerObject,
@@ -103,8 +114,19 @@ class Polls:
         refusals = await read_refusals(self.api, self.namespace, self.cache.snapshot())
         return self.cache.replace_refusals(refusals)
 
+    async def read_share_nodes(self, names: Iterable[str]) -> bool:
+        """Reads the GPUShareNodes of these nodes, for what must not follow from old versions. Returns whether
+        anything was new."""
+        changes: list[Change] = []
+        for name in names:
+            selector = f"metadata.name={name}"
+            async for page in self.api.pages(paths.SHARE_NODES, limit=PAGE, field_selector=selector):
+                changes += [self.cache.observe(SHARE_NODES, body) for body in page.items]
+        return any(changes)
+
     async def read_heartbeats(self) -> bool:
-        """Reads which plugins are unavailable. Returns whether that is new.
+        """Reads which plugins are unavailable, and where files of isolation are. Returns whether anything is
+        new.
 
         Their Leases are not watched: thousands of renewals a minute only say that all is well.
         """
@@ -115,5 +137,9 @@ class Polls:
         snapshot = self.cache.snapshot()
         shares = snapshot.share_nodes.items()
         reported = {name: share.registered_since for name, share in shares if share.registered_since}
-        leases = written_by_running_plugins(leases, snapshot.states)
-        return self.cache.replace_unavailable(self.heartbeats.unavailable(leases, reported))
+        of_running = written_by_running_plugins(leases, snapshot.states)
+        changes = (
+            self.cache.replace_unavailable(self.heartbeats.unavailable(of_running, reported)),
+            self.cache.replace_isolation_files(isolation_files_by_node(leases)),
+        )
+        return any(changes)

@@ -10,7 +10,7 @@ from typing import Protocol
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.kube.errors import asked_to_wait
 from gpushare_core.process.log import change_level, most_verbose
-from gpushare_operator.actions import Plan, target
+from gpushare_operator.actions import Action, DeleteDaemonSet, Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
@@ -22,13 +22,16 @@ from gpushare_operator.decide.admission import mark_policies
 from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
+from gpushare_operator.decide.evictions import EvictionPlan, plan_evictions
 from gpushare_operator.decide.policy_plan import plan_policy
+from gpushare_operator.decide.teardown.isolation import isolation_files
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.evictions import Evictions
 from gpushare_operator.notices import NodeNotices
 from gpushare_operator.polls import Polls
 from gpushare_operator.retry_backoff import RetryBackoff
 from gpushare_operator.status.conditions.books_agree import seconds_until_reports_end
-from gpushare_operator.status.events import events_for, notice_event
+from gpushare_operator.status.events import events_for, left_files_event, notice_event
 from gpushare_operator.status.nodes.node_facts import FactFinder
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 from gpushare_operator.status.policy import can_wait, policy_status
@@ -90,6 +93,7 @@ class PolicyReconciler:
     heartbeats: Heartbeats = field(default_factory=Heartbeats)
     clock: Callable[[], float] = time.monotonic
     """Of durations, in seconds."""
+    evictions: Evictions = field(default_factory=lambda: Evictions(time.monotonic))
     scheduler_debounce: Debounce = field(default_factory=lambda: Debounce(0.0, time.monotonic))
     """Each edit for what policies and nodes ask of kube-scheduler restarts it."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
@@ -171,15 +175,19 @@ class PolicyReconciler:
             self._notices.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
+        await self._tell_of_left_files(snapshot, policy, plan.actions)
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
         unposted = await self._post_notices(policy)
+        evictions = await self._evict(policy)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
-        self._conclude(outcome, _earliest(plan.retry_after, stale))
+        self._conclude(outcome, _earliest(plan.retry_after, evictions, stale))
         at_once = 0.0 if outcome.is_cut else None
-        return _earliest(plan.retry_after, outcome.retry_after, unreported, unposted, stale, at_once)
+        return _earliest(
+            plan.retry_after, outcome.retry_after, unreported, unposted, evictions, stale, at_once
+        )
 
     async def _perform(self, key: str, snapshot: ClusterSnapshot, plan: Plan) -> "_Outcome":
         """Performs the actions that may be performed now; those without a lasting effect have to wait."""
@@ -220,6 +228,7 @@ class PolicyReconciler:
             now=now,
             failures=self.retry_backoff.errors(name, CLUSTER),
             contested=self.retry_backoff.contested(name, CLUSTER),
+            unevicted=self.evictions.refused(name),
             is_cut=is_cut,
         )
         if status == policy.status:
@@ -244,6 +253,34 @@ class PolicyReconciler:
             events = [notice_event(policy, notice, now) for notice in due]
             await self._applier().post_events(policy.name, events)
         return notices.seconds_until_due(facts, now)
+
+    async def _tell_of_left_files(
+        self, snapshot: ClusterSnapshot, policy: PolicyObject, actions: Sequence[Action]
+    ) -> None:
+        """As soon as the plugins go, which alone remove such files."""
+        is_going = any(isinstance(action, DeleteDaemonSet) for action in actions)
+        if is_going and (files := isolation_files(snapshot, policy.name)):
+            event = left_files_event(policy, files, self.now())
+            await self._applier().post_events(policy.name, [event])
+
+    async def _evict(self, policy: PolicyObject) -> float | None:
+        """Evicts pods that have had more memory than they asked for, by what their GPUShareNodes say now.
+        Returns the seconds until more may be due."""
+        planned = self._plan_evictions(policy)
+        if not planned.actions:
+            return planned.retry_after
+        if await self._polls.read_share_nodes({action.node for action in planned.actions}):
+            self.enqueue_all()  # no watch reports what is known by now
+        plan = self._plan_evictions(policy)
+        performed = await self._applier().perform(plan.actions, seconds=ROUND_SECONDS)
+        events = self.evictions.conclude(performed, self.now())
+        await self._applier().post_events(policy.name, events)
+        return plan.retry_after
+
+    def _plan_evictions(self, policy: PolicyObject) -> EvictionPlan:
+        snapshot = self.cache.snapshot()
+        known = self.evictions.known(snapshot, self.heartbeats.renewed)
+        return plan_evictions(snapshot, policy, known)
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """For a status that can wait. A clock that was set back makes nothing wait."""

@@ -1,6 +1,7 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,11 +24,15 @@ from gpushare_plugin.cluster.node_lease import NodeLease
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admit.pod_being_admitted import pods_without_units
+from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.decide.report.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.heartbeat import Heartbeat, Watchdog
+from gpushare_plugin.isolation.folder import IsolationFolder
+from gpushare_plugin.isolation.keeper import IsolationKeeper
+from gpushare_plugin.isolation.read_back import CGROUPS, DriverReader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
@@ -55,6 +60,9 @@ STUCK_AFTER = 60.0
 """Seconds without a reading of PodResources after which the process counts as dead."""
 
 
+HOOK_FOLDER = Path("/usr/share/gpushare/hook")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     node: str
@@ -67,6 +75,19 @@ class Settings:
     """Of the Lease that the plugin renews."""
     log_level: str = "info"
     """Unless a policy asks for another one."""
+    isolation_folder: Path | None = None
+    """Of the node's files for isolation, at the same path on the node and in this pod; None: no container
+    can get the hook."""
+    hook_folder: Path = HOOK_FOLDER
+    """In the plugin's image: the hook's library by architecture."""
+    cgroups: Path = CGROUPS
+    """Where the node's cgroups are mounted."""
+
+    @property
+    def isolation_files(self) -> IsolationFolder | None:
+        if self.isolation_folder is None:
+            return None
+        return IsolationFolder(self.isolation_folder, self.hook_folder / platform.machine() / LIBRARY)
 
 
 class Agent:
@@ -80,6 +101,7 @@ class Agent:
         *,
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
+        open_limits: Callable[[GPUShareNode], LimitSource | None] | None = None,
         give_back: Callable[[], None] = lambda: None,
         watchdog: Watchdog | None = None,
         now: Callable[[], datetime] = utc_now,
@@ -94,6 +116,7 @@ class Agent:
         self._stopping = False
         self._metrics = PluginMetrics(self.registry, self._process_state)
         self._streams = {name: DeviceStream() for name in RESOURCES}
+        self._files = IsolationKeeper(settings.isolation_files, clock)
         reservations = UnitReservations(self._time)
         self._calls = KubeletRequests(reservations)
         self._assignment_reader = AssignmentReader(
@@ -109,15 +132,21 @@ class Agent:
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
-        self._reconciler = self._new_reconciler(reservations, open_source, open_use)
+        sources = DeviceSources(self.state.changed.set)
+        self._reconciler = self._new_reconciler(
+            reservations,
+            open_source or sources.open,
+            UseMeter(self.state, ContainerNames(client), open_use or sources.open_use, clock),
+            self._new_driver_reader(open_limits or sources.open_limits),
+        )
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
-        open_source: Callable[[GPUShareNode], DeviceSource] | None,
-        open_use: Callable[[GPUShareNode], UseSource | None] | None,
+        open_source: Callable[[GPUShareNode], DeviceSource],
+        meter: UseMeter,
+        driver: DriverReader,
     ) -> NodeReconciler:
-        names, sources = ContainerNames(self._client), DeviceSources(self.state.changed.set)
         return NodeReconciler(
             state=self.state,
             client=self._client,
@@ -125,11 +154,25 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or sources.open,
-            meter=UseMeter(self.state, names, open_use or sources.open_use, self._clock),
+            open_source=open_source,
+            meter=meter,
             events=EventWriter(self._client, self._settings.node, now=self._now),
+            files=self._files,
+            driver=driver,
             now=self._now,
             clock=self._clock,
+        )
+
+    def _new_driver_reader(self, open_limits: Callable[[GPUShareNode], LimitSource | None]) -> DriverReader:
+        state = self.state
+        return DriverReader(
+            names=ContainerNames(self._client),
+            open_limits=lambda: open_limits(state.share_node) if state.share_node else None,
+            devices=lambda: state.devices,
+            kubelet_uids=lambda: {
+                pod.uid: pod.kubelet_uid for pod in state.pods.values() if pod.uid != pod.kubelet_uid
+            },
+            cgroups=self._settings.cgroups,
         )
 
     def _new_registrar(self, name: str, reservations: UnitReservations) -> Registrar:
@@ -140,6 +183,7 @@ class Agent:
             pod_watch=self._pod_watch,
             name=name,
             resource=RESOURCES[name],
+            files=self._files,
         )
         socket = self._settings.device_plugins / f"gpushare-{name.replace('/', '-')}.sock"
         stream = self._streams[name]
@@ -204,6 +248,7 @@ class Agent:
             spec=share_node.spec if share_node else None,
             status=share_node.status if share_node else None,
             measured=self.state.measured,
+            isolated=self.state.isolation_findings or (),
             listed={
                 "pods": self._pod_watch.synced.is_set(),
                 "gpusharenodes": self._share_node_watch.synced.is_set(),

@@ -19,7 +19,7 @@ from gpushare_core.process.log import configure_logging, log_start
 from gpushare_core.process.log_file import log_file
 from gpushare_core.process.malloc import give_back, limit_malloc_arenas
 from gpushare_core.process.version import VERSION
-from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.agent import HOOK_FOLDER, Agent, Settings
 from gpushare_plugin.heartbeat import Watchdog
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
@@ -62,6 +62,14 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         type=Path,
         help=f"the log is also written there, to {LOG_FILE} and a few earlier files",
     )
+    parser.add_argument(
+        "--isolation-folder",
+        type=Path,
+        help="on the node, and at the same path here: files that the hook mounts into containers",
+    )
+    parser.add_argument(
+        "--hook-folder", type=Path, default=HOOK_FOLDER, help="has the hook's library for each architecture"
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser.parse_args(arguments)
 
@@ -75,6 +83,8 @@ async def serve(options: argparse.Namespace, watchdog: Watchdog | None = None) -
         health_port=options.health_port,
         namespace=own_namespace(),
         log_level=options.log_level,
+        isolation_folder=options.isolation_folder,
+        hook_folder=options.hook_folder,
     )
     try:
         credentials = find_credentials(options.kubeconfig)

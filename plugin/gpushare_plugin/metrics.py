@@ -8,7 +8,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.process.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
-from gpushare_plugin.decide.report.figures import NODE_GAUGES, card_figures, status_figures, use_figures
+from gpushare_plugin.decide.isolation.node_isolation import Findings
+from gpushare_plugin.decide.report.figures import (
+    NODE_GAUGES,
+    card_figures,
+    isolation_figures,
+    status_figures,
+    use_figures,
+)
 from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_plugin import (
@@ -35,6 +42,8 @@ class ProcessState:
     status: NodeStatus | None
     """None where ``spec`` is."""
     measured: MeasuredUse | None
+    isolated: Findings = ()
+    """Of containers that were given isolation."""
     listed: Mapping[str, bool]
     """Collection -> whether it has been listed."""
     registered: bool
@@ -78,5 +87,6 @@ def figures(state: ProcessState) -> Iterator[Sample]:
     yield from card_figures(state.node, state.cards)
     if state.measured and state.spec and state.spec.measurement.scope is not MeasurementScope.OFF:
         yield from use_figures(state.node, state.measured)
+    yield from isolation_figures(state.node, state.isolated)
     if state.spec and state.status:
         yield from status_figures(state.node, state.spec, state.status)

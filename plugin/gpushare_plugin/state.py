@@ -1,12 +1,13 @@
 """What the process knows of its node; the only mutable state, changed on the event loop only."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import msgspec
 
+from gpushare_core.api.plugin_heartbeat import IsolationFiles
 from gpushare_core.api.share_node import Devices, GPUShareNode, NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -33,12 +34,14 @@ from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_ho
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard
+from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, IsolationDecision
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
-from gpushare_plugin.decide.use.container_use import MeasuredUse
+from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
+from gpushare_plugin.decide.use.lasting_excess import ExcessSince
 from gpushare_plugin.devices.card import Reading
 
 
@@ -72,6 +75,18 @@ class PluginState:
     """Of the cards. None before the first reading: then the GPUShareNode's record counts."""
     cordon: Cordon = NO_CORDON
     measured: MeasuredUse | None = None
+    isolation: IsolationDecision = NOT_DECIDED
+    """What new containers get to keep them to their units."""
+    isolation_findings: Findings | None = None
+    """Whether what containers were given is in force. None before anybody has looked."""
+    driver_use: Mapping[ContainerShare, int] = field(default_factory=dict)
+    """Bytes that the driver counts for containers that it limits."""
+    isolation_files: IsolationFiles | None = None
+    """Which files of isolation are on the node; None where there are none."""
+    isolation_files_known: bool = False
+    """Whether anybody has looked."""
+    excess_since: ExcessSince | None = None
+    """None before the first round: then the GPUShareNode's record counts."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
@@ -80,6 +95,8 @@ class PluginState:
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
     """By pod UID."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    lease_due: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by whoever changes something that the Lease says."""
     _requested_names: frozenset[str] = frozenset()
     """The ``names`` for which the requests of ``pods`` were read."""
     _allocations: Memo[Sequence[PodAllocation]] = field(default_factory=Memo, init=False)
@@ -188,6 +205,8 @@ class PluginState:
 
     def put_share_node(self, share_node: GPUShareNode | None, problem: str = "") -> None:
         """Stores the GPUShareNode; with a ``problem``, it is the one before and the newest cannot be read."""
+        if share_node is not None and self.share_node is None:
+            self.lease_due.set()
         if (share_node, problem) != (self.share_node, self.share_node_problem):
             self.share_node, self.share_node_problem = share_node, problem
             self.changed.set()
@@ -221,7 +240,8 @@ class PluginState:
         """Forgets what was offered and what pods had: another plugin serves the node, and records both."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
         self.refresh_requests()
-        self.measured = None
+        self.measured, self.excess_since = None, None
+        self.isolation, self.isolation_findings = NOT_DECIDED, None
         self.preferred.clear()
         self.remembered, self.record_read = {}, False
 
@@ -236,6 +256,11 @@ class PluginState:
     def unshown_starters(self) -> list[PodName]:
         """Pods that may hold units and that the kubelet has not listed yet."""
         return unshown_starters(self.assigned, self.listed_since_restart, self.pods)
+
+    def put_isolation_files(self, files: IsolationFiles | None) -> None:
+        if files != self.isolation_files or not self.isolation_files_known:
+            self.isolation_files, self.isolation_files_known = files, True
+            self.lease_due.set()
 
     def remember_record(self) -> None:
         """Keeps, once, what an earlier process of ours has recorded, before the record is overwritten."""

@@ -1,5 +1,6 @@
 """Building the image as a user does, on a base that needs no registry; what is slow is cached."""
 
+import hashlib
 import os
 import platform
 import shutil
@@ -78,14 +79,45 @@ class Builder:
 
 
 def build_image(archive: Path) -> None:
-    """Builds the image by `make image` and writes it to ``archive``, as `docker save` would."""
+    """Builds the image by `make image` and writes it to ``archive``, as `docker save` would.
+
+    Several modules of tests have it: the last one is kept, and is the same for the same sources.
+    """
     cache = cache_folder().parent / "image"
     with locked(cache / "lock", report=to_stderr):
-        builder = Builder(packages=ensure_packages(PACKAGES, report=to_stderr), cache=cache)
-        forget_layers(cache)
-        ensure_base(builder)
-        make_image(builder, ensure_wheels(cache))
-        builder.run("buildah", "push", builder.policy, IMAGE, f"docker-archive:{archive}:{IMAGE}")
+        kept = cache / "built" / f"{digest_of_sources()}.tar"
+        if not kept.exists():
+            shutil.rmtree(kept.parent, ignore_errors=True)
+            kept.parent.mkdir(parents=True)
+            unfinished = kept.with_suffix(".unfinished")
+            make_archive(cache, unfinished)
+            unfinished.rename(kept)
+        shutil.copyfile(kept, archive)
+
+
+def make_archive(cache: Path, archive: Path) -> None:
+    builder = Builder(packages=ensure_packages(PACKAGES, report=to_stderr), cache=cache)
+    forget_layers(cache)
+    ensure_base(builder)
+    make_image(builder, ensure_wheels(cache))
+    builder.run("buildah", "push", builder.policy, IMAGE, f"docker-archive:{archive}:{IMAGE}")
+
+
+def digest_of_sources() -> str:
+    """Returns what follows from all that the build is sent, and from how it is built here."""
+    sent = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    content = hashlib.sha256()
+    for name in (*sent, "Dockerfile", ".dockerignore", str(Path(__file__).relative_to(ROOT))):
+        for path in files_of(ROOT / name):
+            content.update(
+                f"\n{path.relative_to(ROOT)}\n{path.stat().st_mode}\n".encode() + path.read_bytes()
+            )
+    return content.hexdigest()[:16]
+
+
+def files_of(path: Path) -> list[Path]:
+    found = [path] if path.is_file() else path.rglob("*")
+    return sorted(file for file in found if file.is_file() and "__pycache__" not in file.parts)
 
 
 def make_image(builder: Builder, wheels: Path) -> None:

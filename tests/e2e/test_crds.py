@@ -18,11 +18,17 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("p
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "config" / "samples").glob("*.yaml"))
+CONTAINERS = {"measurement": {"scope": "Containers"}}
+UNMEASURED: tuple[Json, ...] = ({}, {"measurement": {}}, {"measurement": {"scope": "Cards"}})
 SIMULATED = {"source": "Simulated", "simulated": [{"count": 8, "memory": "16Gi"}]}
 
 
 def rule(**extra: Any) -> Json:
     return {"names": ["gpu-1"], "devices": SIMULATED, **extra}
+
+
+def isolated(devices: Json, **isolation: Any) -> Json:
+    return rule(devices=devices, isolation=isolation)
 
 
 def policy(*rules: Json, name: str = "tried", **extra: Any) -> Json:
@@ -150,6 +156,28 @@ BAD = [
     pytest.param(policy(name="a" * 41), "at most 40 characters", id="long name"),
     pytest.param({**policy(), "spec": {}}, "nodes: Required value", id="no nodes"),
     pytest.param({**policy(), "spec": {"nodes": []}}, "at least 1 item", id="empty nodes"),
+    *(
+        pytest.param(policy(isolated(devices, memory=kind)), said, id=f"isolation {kind} of {source}")
+        for kind, source, devices, said in (
+            ("Driver", "simulated cards", SIMULATED, "Driver needs devices.source NVML"),
+            ("Driver", "an inventory", {"source": "Inventory"}, "take Hook or None for other cards"),
+            ("Hook", "simulated cards", SIMULATED, "take None for them"),
+            ("MPS", "NVML's cards", {}, '"None", "Hook", "Driver"'),
+        )
+    ),
+    *(
+        pytest.param(
+            policy(isolated(SIMULATED, onExcess="Evict"), plugin=plugin),
+            "set plugin.measurement.scope to Containers, or onExcess to Report",
+            id=f"evictions with {plugin}",
+        )
+        for plugin in UNMEASURED
+    ),
+    pytest.param(
+        policy(isolated({}, contextMemory="5Gi")), "contextMemory must be 4Gi at most", id="huge context"
+    ),
+    pytest.param(policy(isolated({}, contextMemory="some")), "such as 16Gi, 512Mi or 100M", id="context"),
+    pytest.param(policy(isolated({}, graceSeconds=86401)), "less than or equal to 86400", id="grace"),
     pytest.param(
         policy(*({"names": [f"n{at}-{number}" for number in range(100)]} for at in range(9))),
         "select more by their labels",
@@ -192,6 +220,24 @@ GOOD = [
         policy(rule(devices={"injection": "CDI", "cdiKind": "enflame.com/gcu"})), id="CDI of another vendor"
     ),
     pytest.param(policy(rule(), plugin={"runtimeClassName": "nvidia"}), id="runtime class"),
+    pytest.param(policy(isolated({}, memory="Driver")), id="isolation by the driver"),
+    pytest.param(policy(isolated({"source": "Inventory"}, memory="Hook", contextMemory="4Gi")), id="hook"),
+    pytest.param(
+        policy(isolated(SIMULATED, onExcess="Evict", graceSeconds=0), plugin=CONTAINERS), id="evictions"
+    ),
+    pytest.param(
+        policy(
+            *(
+                {
+                    "names": [f"n{at}-{number}" for number in range(66)],
+                    "isolation": {"memory": "Hook", "contextMemory": "1.5Gi", "onExcess": "Evict"},
+                }
+                for at in range(12)
+            ),
+            plugin=CONTAINERS,
+        ),
+        id="isolation in twelve rules",
+    ),
 ]
 
 

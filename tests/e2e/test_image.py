@@ -12,10 +12,12 @@ import pytest
 from packaging.requirements import Requirement
 from tests.e2e.image_archive import Image, read_image
 from tests.e2e.image_build import EPOCH, PACKAGES, ROOT, build_image
-from tests.e2e.observe import PODS, Json, get, watch_until
+from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.real_containers import CGROUPS, cgroup_of
 from tests.e2e.workloads import MEMORY, create
+from tests.fakes.hook_library import ARCHITECTURES, NAME, hook_library
 
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.e2e
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 PROGRAMS = ["extender", "hostctl", "operator", "plugin"]
 CLIENT = ["kubectl-gpushare", "kubectl_complete-gpushare"]
-CGROUPS = Path("/sys/fs/cgroup")
+HOOK = "usr/share/gpushare/hook"
 UNCHECKED = 0b01
 """In the header of a compiled module: known by its content, and nobody looks again (PEP 552)."""
 
@@ -130,12 +132,26 @@ class TestImage:
     def test_its_bill_of_materials_is_its_lock(self, image: Image) -> None:
         bill = json.loads(image.text("usr/share/gpushare/sbom.json"))
         listed = {
-            component["purl"] for component in bill["components"] if component["purl"].startswith("pkg:pypi/")
+            component["purl"]
+            for component in bill["components"]
+            if component.get("purl", "").startswith("pkg:pypi/")
         }
         client = "pkg:pypi/kubectl-gpushare@0.1.0"
         assert listed == {client, *(f"pkg:pypi/{name}@{version}" for name, version in locked_packages())}
         assert bill["metadata"]["component"]["purl"] == "pkg:pypi/gpushare@0.1.0"
-        assert any(component["purl"].startswith("pkg:deb/debian/libc6@") for component in bill["components"])
+        assert any(
+            component.get("purl", "").startswith("pkg:deb/debian/libc6@") for component in bill["components"]
+        )
+
+    @pytest.mark.parametrize("architecture", ARCHITECTURES)
+    def test_the_library_for_containers_is_what_was_tested(self, image: Image, architecture: str) -> None:
+        tested = hook_library(architecture=architecture).read_bytes()
+        path = f"{HOOK}/{architecture}/{NAME}"
+        assert image.contents[path] == tested
+        assert image.entries[path].mode & 0o444 == 0o444, "users' containers of any UID read it"
+        bill = json.loads(image.text("usr/share/gpushare/sbom.json"))
+        (listed,) = [component for component in bill["components"] if component["name"] == path]
+        assert listed["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(tested).hexdigest()}]
 
     def test_licences_are_in_it(self, image: Image) -> None:
         assert "usr/share/doc/libc6/copyright" in image.entries
@@ -251,13 +267,6 @@ def running(cluster: LocalCluster) -> dict[str, tuple[Process, int]]:
                 pid = int((cgroup / "cgroup.procs").read_text().split()[0])
                 found[str(container["name"])] = (Process.of(pid), most_memory(cgroup))
     return found
-
-
-def cgroup_of(container: Json) -> Path:
-    name = str(container["containerID"]).rpartition("/")[2]
-    return next(
-        path for root in (CGROUPS / "memory", CGROUPS) for path in root.glob(f"localcluster-*/**/{name}")
-    )
 
 
 def most_memory(cgroup: Path) -> int:

@@ -16,7 +16,6 @@ from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
-from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
@@ -30,7 +29,13 @@ from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
-from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.plugin_platform import (
+    CDI_FOLDERS,
+    CGROUPS,
+    FOLDERS,
+    ISOLATION,
+    PluginPlatform,
+)
 from gpushare_operator.desired.pod_template import to_be_compared
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
@@ -44,16 +49,24 @@ def run_of(command: HostctlCommand, **occasion: Any) -> Json:
     return hostctl_job(run, control_plane("control-plane-1"), 99, Occasion(**occasion))
 
 
+INVENTORIES = tuple(folder for folder in FOLDERS if folder.name.startswith("inventory-"))
+
 MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
     "plugin of a runtime class": plugin_daemon_set(
         policy("forged"), INSTALLATION, PluginPlatform(runtime_class="nvidia")
     ),
     "plugin of an inventory": plugin_daemon_set(
-        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=("/etc/gpushare",))
+        policy("forged"), INSTALLATION, PluginPlatform(folders=INVENTORIES[:1])
     ),
     "plugin of two inventories": plugin_daemon_set(
-        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=INVENTORY_FOLDERS)
+        policy("forged"), INSTALLATION, PluginPlatform(folders=INVENTORIES)
+    ),
+    "plugin with isolation": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(folders=(ISOLATION,))
+    ),
+    "plugin that reads limits back": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(folders=(CGROUPS, *CDI_FOLDERS))
     ),
     "plugin that measures containers": plugin_daemon_set(
         policy("forged"), INSTALLATION, PluginPlatform(host_processes=True)
@@ -66,7 +79,7 @@ MADE: dict[str, Json] = {
         INSTALLATION,
         PluginPlatform(
             runtime_class="nvidia",
-            inventory_folders=INVENTORY_FOLDERS,
+            folders=FOLDERS,
             log_folder="/var/log/gpushare",
             host_processes=True,
         ),
@@ -471,6 +484,25 @@ FORGERIES = [
         lambda pod: pod["volumes"][-1]["hostPath"].update(path="/etc"),
         VOLUMES,
         "more than the inventory",
+    ),
+    ("plugin that reads limits back", lambda pod: last_mount(pod).pop("readOnly"), VOLUMES, "writes CDI"),
+    (
+        "plugin that reads limits back",
+        lambda pod: pod["containers"][0]["volumeMounts"][2].pop("readOnly"),
+        VOLUMES,
+        "writes cgroups",
+    ),
+    (
+        "plugin with isolation",
+        lambda pod: pod["volumes"][-1]["hostPath"].update(path="/var/lib"),
+        VOLUMES,
+        "more than the folder of isolation",
+    ),
+    (
+        "plugin with isolation",
+        more_args("--isolation-folder", "/var/lib/kubelet"),
+        MAY_NOT_RUN,
+        "isolation in another folder",
     ),
     (
         "plugin",

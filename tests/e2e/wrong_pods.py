@@ -473,6 +473,24 @@ POLICIES: tuple[WrongPolicy, ...] = (
         todo="Leave it out: the default 22766 is seldom taken.",
     ),
     WrongPolicy(
+        written="isolation.memory: Hook with simulated cards",
+        spec=_DRAFT.with_rule(isolation={"memory": "Hook"}),
+        says="isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA",
+        todo="Leave isolation.memory out: it is None then.",
+    ),
+    WrongPolicy(
+        written="isolation.memory: Driver with source: Inventory",
+        spec=_DRAFT.with_rule(devices={"source": "Inventory"}, isolation={"memory": "Driver"}),
+        says="isolation.memory Driver needs devices.source NVML, for it is NVIDIA's driver that refuses",
+        todo="Write isolation.memory: Hook, or leave it out.",
+    ),
+    WrongPolicy(
+        written="isolation.onExcess: Evict, where containers are not measured",
+        spec=_DRAFT.with_rule(isolation={"onExcess": "Evict"}),
+        says="isolation.onExcess Evict needs to know what containers have",
+        todo="Write plugin: {measurement: {scope: Containers}} beside nodes.",
+    ),
+    WrongPolicy(
         written="source: NVML with simulated cards",
         spec=_DRAFT.with_rule(devices={"source": "NVML", "simulated": [{"count": 1, "memory": "16Gi"}]}),
         says="simulated is only read with source: Simulated",

@@ -304,7 +304,10 @@ class FakeKubelet:
 
     def _entries(self, pod: Admitted) -> Iterable[Json]:
         for container, units in pod.held.items():
-            answer = api.ContainerAllocateResponse(envs=pod.variables[container]).SerializeToString()
+            given = api.ContainerAllocateResponse(envs=pod.variables[container])
+            if found := pod.answers.get(container):
+                given.mounts.extend(found.mounts)
+            answer = given.SerializeToString()
             yield {
                 "PodUID": pod.uid,
                 "ContainerName": container,

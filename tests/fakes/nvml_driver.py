@@ -11,6 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parent / "nvml" / "stub.c"
 GIB = 2**30
+FIRST_WITH_LIMITS = 615
 
 
 @dataclass(slots=True)
@@ -33,6 +34,10 @@ class StubDriver:
     """Index -> bytes that are in use."""
     processes: list[tuple[int, str, int, int]] = field(default_factory=list)
     """Index, list (compute or graphics), PID, bytes; -1 where the driver does not report them."""
+    version: str = "615.71.09"
+    """A driver before r615 has no limits on the memory of cgroups."""
+    cgroups: dict[tuple[int, Path], int] = field(default_factory=dict)
+    """Index and cgroup -> bytes that its processes use, where it has a limit."""
 
     @property
     def library(self) -> Path:
@@ -42,7 +47,8 @@ class StubDriver:
         """Put the library there, as a new file where there was one."""
         self.write()
         unfinished = self.folder / "unfinished.so"
-        unfinished.write_bytes(_compiled())
+        has_limits = int(self.version.partition(".")[0]) >= FIRST_WITH_LIMITS
+        unfinished.write_bytes(_compiled(() if has_limits else ("-DWITHOUT_LIMITS",)))
         unfinished.rename(self.library)
 
     def remove(self) -> None:
@@ -82,6 +88,11 @@ class StubDriver:
         self.used[card] = self.used.get(card, 0) + max(0, size)
         self.write()
 
+    def use_in(self, cgroup: Path, size: int, *, card: int = 0) -> None:
+        """The processes of a cgroup use ``size`` bytes of a card."""
+        self.cgroups[card, cgroup] = size
+        self.write()
+
     def calls(self, symbol: str) -> int:
         """Returns how often it was called."""
         log = self.folder / "log"
@@ -97,6 +108,8 @@ class StubDriver:
         lines += [f"hang {symbol}" for symbol in self.hanging]
         lines += [f"used {index} {size}" for index, size in self.used.items()]
         lines += [f"process {' '.join(map(str, process))}" for process in self.processes]
+        lines += [f"cgroup {index} {size} {path}" for (index, path), size in self.cgroups.items()]
+        lines.append(f"version {self.version}")
         lines.append(f"log {self.folder / 'log'}")
         unfinished = self.folder / "control.unfinished"
         unfinished.write_text("\n".join(lines) + "\n")
@@ -104,13 +117,14 @@ class StubDriver:
 
 
 @cache
-def _compiled() -> bytes:
+def _compiled(options: tuple[str, ...]) -> bytes:
     """Returns the library, compiled once: a busy machine takes seconds. One without compiler fails here."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.fail("the tests of NVML need a C compiler as `cc`: install gcc or clang")
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "built.so"
-        command = [compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(built), str(SOURCE), "-ldl"]
+        flags = ["-shared", "-fPIC", "-Wall", "-Werror", *options]
+        command = [compiler, *flags, "-o", str(built), str(SOURCE), "-ldl"]
         subprocess.run(command, check=True)
         return built.read_bytes()

@@ -50,6 +50,8 @@ class MemoryApi:
     """Called with collection and object before it is stored; may change it, as an admission webhook may."""
     forbidden: set[str] = field(default_factory=set)
     """Paths that may not be read."""
+    protected: set[str] = field(default_factory=set)
+    """Pods that PodDisruptionBudgets protect."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -103,9 +105,21 @@ class MemoryApi:
 
     async def create(self, path: str, body: Json) -> Json:
         self._write("create", path, body["metadata"]["name"])
+        if path.endswith("/eviction"):
+            return self._evict(path.removesuffix("/eviction"), body)
         if body["metadata"]["name"] in self.of(path):
             raise ApiError(409, "AlreadyExists", body["metadata"]["name"])
         return copy.deepcopy(self.put(path, dict(body)))
+
+    def _evict(self, path: str, body: Json) -> Json:
+        collection, name = path.rsplit("/", 1)
+        self._check(collection, name, body["deleteOptions"]["preconditions"])
+        if name in self.protected:
+            raise ApiError(429, "TooManyRequests", "it would violate the pod's disruption budget")
+        held = self.of(collection)[name]
+        held["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+        self._keep(collection, held, "MODIFIED")  # its kubelet stops it some time
+        return {"kind": "Status", "status": "Success"}
 
     async def delete(self, path: str, *, uid: str = "") -> Json:
         self._write("delete", path)

@@ -1,6 +1,7 @@
 """One plugin between a fake kubelet and a fake API server."""
 
 import asyncio
+import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,9 +20,11 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.decide.isolation.hook import LIBRARY
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
+from gpushare_plugin.isolation.read_back import CGROUPS
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -34,7 +37,12 @@ class Node:
     agent: Agent | None = None
     open_source: Callable[[GPUShareNode], DeviceSource] = field(init=False)
     open_use: Callable[[GPUShareNode], UseSource | None] = field(init=False)
+    open_limits: Callable[[GPUShareNode], LimitSource | None] = field(init=False)
+    cgroups: Path = CGROUPS
+    """Where the node's are mounted."""
     health_port: int = 0
+    isolation_folder: Path | None = None
+    """Set: the plugin gets this folder of the node's for files of isolation."""
     given_back: int = 0
     """How often the agent gave back memory that is free."""
     _plugin: asyncio.Task[None] | None = field(default=None)
@@ -43,6 +51,7 @@ class Node:
         """Cards and their use come of one source, as in the plugin: NVML is asked through one handle."""
         sources = DeviceSources()
         self.open_source, self.open_use = sources.open, sources.open_use
+        self.open_limits = sources.open_limits
 
     async def start_plugin(self) -> None:
         self._plugin = asyncio.create_task(self._run())
@@ -62,12 +71,20 @@ class Node:
         await self.start_plugin()
         await self.kubelet.until("the list", lambda it: "Healthy" in it.devices.values())
 
+    @property
+    def hook_library(self) -> Path:
+        """In the plugin's image."""
+        return self.kubelet.directory / "hook" / platform.machine() / LIBRARY
+
     async def _run(self) -> None:
         settings = Settings(
             node=NODE,
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
             health_port=self.health_port,
+            cgroups=self.cgroups,
+            isolation_folder=self.isolation_folder,
+            hook_folder=self.hook_library.parent.parent,
         )
         async with (
             KubeClient(self.api.credentials()) as client,
@@ -79,6 +96,7 @@ class Node:
                 resources,
                 open_source=self._open_source,
                 open_use=self._open_use,
+                open_limits=lambda share_node: self.open_limits(share_node),
                 give_back=self._give_back,
             )
             await self.agent.run()

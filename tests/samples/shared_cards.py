@@ -14,7 +14,15 @@ MOMENT = "2026-01-02T03:00:00Z"
 ALLOCATION = "gpushare.io/allocation"
 
 
-def share(pod: str, units: int, *, used: str = "0", container: str = "main", orphaned: bool = False) -> Json:
+def share(
+    pod: str,
+    units: int,
+    *,
+    used: str = "0",
+    container: str = "main",
+    orphaned: bool = False,
+    **isolation: str,
+) -> Json:
     """What a container holds of a card. ``pod``: with its namespace; the UID is that text, too."""
     namespace, name = pod.split("/")
     return {
@@ -25,6 +33,7 @@ def share(pod: str, units: int, *, used: str = "0", container: str = "main", orp
         "units": units,
         "usedMemory": used,
         "orphaned": orphaned,
+        **isolation,
     }
 
 
@@ -55,6 +64,17 @@ def condition(type_: str, status: str, reason: str = "Test", message: str = "") 
 
 HEALTHY = (condition("Registered", "True"), condition("CardsHealthy", "True"))
 WITHIN = condition("MemoryExceeded", "False", "WithinRequests")
+HOOK = {"memory": "Hook"}
+EVICTING = {**HOOK, "onExcess": "Evict", "graceSeconds": 60}
+HELD = (
+    *HEALTHY,
+    WITHIN,
+    condition("IsolationReady", "True", "Hook"),
+    condition("IsolationInForce", "True", "AllHeld"),
+)
+"""Conditions of a node whose containers are held to their units."""
+NO_HOOK = "The hook's library is not in the plugin's image. Install the image of a release."
+UNABLE = (*HEALTHY, WITHIN, condition("IsolationReady", "False", "HookMissing", NO_HOOK))
 
 
 def share_node_object(
@@ -66,6 +86,7 @@ def share_node_object(
     scope: str = "Containers",
     conditions: tuple[Json, ...] = (*HEALTHY, WITHIN),
     faults: tuple[Json, ...] = (),
+    given: str | None = None,
     **spec: Any,
 ) -> Json:
     return {
@@ -89,6 +110,7 @@ def share_node_object(
             "conditions": [*conditions],
             "cards": [*cards],
             "faults": [*faults],
+            **({} if given is None else {"isolation": given}),
         },
     }
 

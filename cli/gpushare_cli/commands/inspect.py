@@ -13,10 +13,14 @@ from gpushare_cli.decide.inspection.inspection import (
     card_inspection,
 )
 from gpushare_cli.output.page import OutputPage
+from gpushare_core.api.timestamps import rfc3339
 
 DESCRIPTION = """\
 Shows each card as a bar: which pods hold how much of it, what they use, and whether it is sick,
 cordoned, or closed to new pods. The sums are those by which the extender places pods.
+
+Where a policy asks for isolation, each pod has what holds it to its memory: Hook, Driver, or no isolation
+(it came before that was asked for; a new pod in its place has it). -o wide has the limit of each container.
 
 Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
 to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
@@ -60,7 +64,8 @@ async def _find(session: Session, options: Namespace) -> CardInspection:
         sort=options.sort,
     )
     missing = await missing_nodes(session.client, options.nodes, present.__contains__)
-    return card_inspection(nodes, choice, missing=missing, unread=reading.unread)
+    time = rfc3339(session.now())
+    return card_inspection(nodes, choice, time=time, missing=missing, unread=reading.unread)
 
 
 def _view(report: CardInspection, page: OutputPage) -> Iterable[RenderableType]:
@@ -76,6 +81,7 @@ INSPECT_COMMAND = Command(
     examples=(
         "kubectl gpushare inspect",
         "kubectl gpushare inspect gpu-2 --card 3",
+        "kubectl gpushare inspect gpu-2 -o wide                # with the limits of containers",
         "kubectl gpushare inspect --problems",
         "kubectl gpushare inspect -n team-a --sort used",
     ),

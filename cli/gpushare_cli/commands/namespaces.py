@@ -30,25 +30,22 @@ async def _find(session: Session, options: Namespace) -> NamespacesReport:
     import asyncio
 
     from gpushare_cli.decide.holders.pod_holding import pod_holdings
-    from gpushare_cli.decide.inspection.node_reader import shared_nodes
-    from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
     from gpushare_cli.gather.pod_holders import read_quotas
-    from gpushare_cli.gather.shared_cards import read_shared_cards
+    from gpushare_cli.gather.shared_cards import read_shared_nodes
 
     session.progress.doing("reading GPUShareNodes and ResourceQuotas")
     namespace = "" if session.all_namespaces else options.namespace
     unread: list[str] = []
-    reading, quotas = await asyncio.gather(
-        read_shared_cards(session.client), read_quotas(session.client, namespace, unread)
+    shared, quotas = await asyncio.gather(
+        read_shared_nodes(session.client), read_quotas(session.client, namespace, unread)
     )
-    nodes = shared_nodes(reading)
     return namespaces_report(
-        pod_holdings(nodes, reading, {}),
-        nodes,
+        pod_holdings(shared.nodes, shared.reading, {}),
+        shared.nodes,
         quotas,
         namespace=namespace,
-        unread=[*reading.unread, *unread],
-        unmeasured=unmeasured_sentences(nodes),
+        unread=[*shared.reading.unread, *unread],
+        unmeasured=shared.unmeasured,
     )
 
 

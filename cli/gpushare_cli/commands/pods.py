@@ -11,7 +11,8 @@ from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
 Shows the pods of a namespace that hold units of cards, and those that ask for units and wait: where
-they are, what they hold and what that is worth in memory, and what they really use of it.
+they are, what they hold and what that is worth in memory, and what they really use of it; where a policy
+asks for isolation also what holds them to that: Hook, Driver or none.
 
 "?" is an amount that is not measured. Why a pod waits: kubectl gpushare why POD."""
 
@@ -30,25 +31,22 @@ async def _find(session: Session, options: Namespace) -> PodsReport:
     import asyncio
 
     from gpushare_cli.decide.holders.pod_holding import pod_holdings
-    from gpushare_cli.decide.inspection.node_reader import shared_nodes
-    from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
     from gpushare_cli.gather.pod_holders import read_known_pods
-    from gpushare_cli.gather.shared_cards import read_shared_cards
+    from gpushare_cli.gather.shared_cards import read_shared_nodes
 
     session.progress.doing("reading GPUShareNodes and pods")
     namespace = "" if session.all_namespaces else session.namespace
     unread: list[str] = []
-    reading, known = await asyncio.gather(
-        read_shared_cards(session.client), read_known_pods(session.client, namespace, unread)
+    shared, known = await asyncio.gather(
+        read_shared_nodes(session.client), read_known_pods(session.client, namespace, unread)
     )
-    nodes = shared_nodes(reading)
     return pods_report(
-        pod_holdings(nodes, reading, known),
+        pod_holdings(shared.nodes, shared.reading, known),
         namespace=namespace,
         sort=options.sort,
         now=session.now(),
-        unread=[*reading.unread, *unread],
-        unmeasured=unmeasured_sentences(nodes),
+        unread=[*shared.reading.unread, *unread],
+        unmeasured=shared.unmeasured,
     )
 
 

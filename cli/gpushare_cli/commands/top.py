@@ -8,11 +8,13 @@ from rich.console import RenderableType
 from gpushare_cli.commands.command import Command, Session
 from gpushare_cli.decide.use.top_report import TopOf, TopReport, TopSort, top_report
 from gpushare_cli.output.page import OutputPage
+from gpushare_core.api.timestamps import rfc3339
 
 DESCRIPTION = """\
 Shows how much memory nodes, cards or the containers of pods use, beside what was asked for. Containers
-that use more than they asked for come first, with the word OVER. On a terminal it is drawn anew every two
-seconds until Ctrl-C; --once, and a pipe, get one answer.
+that use more than they asked for come first, with the word OVER, and with the time at which they are evicted
+where their policy says so. What holds a container to its memory is beside it, where a policy asks for that.
+On a terminal it is drawn anew every two seconds until Ctrl-C; --once, and a pipe, get one answer.
 
 Figures are those of the GPUShareNodes, which are written when a card's has moved by a twentieth of its
 memory, or a container's by a quarter of what it asked for; exact ones are in the metrics of the plugins.
@@ -41,21 +43,19 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 async def _find(session: Session, options: Namespace) -> TopReport:
-    from gpushare_cli.decide.inspection.node_reader import shared_nodes
-    from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
-    from gpushare_cli.gather.shared_cards import read_shared_cards
+    from gpushare_cli.gather.shared_cards import read_shared_nodes
 
     session.progress.doing("reading GPUShareNodes")
-    reading = await read_shared_cards(session.client)
-    nodes = shared_nodes(reading)
+    shared = await read_shared_nodes(session.client)
     namespace = session.namespace if options.of is TopOf.PODS else options.namespace
     return top_report(
-        nodes,
+        shared.nodes,
         of=options.of,
         sort=options.sort,
+        looked_at=rfc3339(session.now()),
         namespace="" if session.all_namespaces else namespace,
-        unmeasured=unmeasured_sentences(nodes),
-        unread=reading.unread,
+        unmeasured=shared.unmeasured,
+        unread=shared.reading.unread,
     )
 
 

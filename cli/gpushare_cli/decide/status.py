@@ -13,6 +13,7 @@ from gpushare_cli.decide.problems.table import all_problems
 from gpushare_cli.decide.version import ProgramVersion, program_versions
 from gpushare_cli.report import CommandReport, ExitStatus
 from gpushare_core.api.conditions import UNKNOWN
+from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.placement.quantity import read_amount
 
 
@@ -26,6 +27,9 @@ class PolicyState(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
     backend: str = ""
     dialect: str = ""
+    isolation: str = ""
+    """What its rules ask for: Hook, Driver, or both; ``evicts`` where pods with more are evicted. Empty:
+    nothing."""
     ready_nodes: int = 0
     enabled_nodes: int = 0
     healthy_cards: int = 0
@@ -89,6 +93,12 @@ def status_report(facts: StatusFacts) -> StatusReport:
     )
 
 
+def _isolation(policy: ObservedPolicy) -> str:
+    asked = [rule.isolation for rule in policy.spec.nodes or ()]
+    kinds = dict.fromkeys(one.memory for one in asked if one.memory != MemoryIsolation.NONE)
+    return ", ".join([*kinds, *(["evicts"] if any(one.evicts for one in asked) else [])])
+
+
 def _policy_state(policy: ObservedPolicy, facts: StatusFacts) -> PolicyState:
     status, ready = policy.status, policy.condition(READY)
     is_current = policy.is_seen and not is_operator_away(facts)
@@ -99,6 +109,7 @@ def _policy_state(policy: ObservedPolicy, facts: StatusFacts) -> PolicyState:
         message=ready.message if ready else "",
         backend=status.backend,
         dialect=policy.spec.dialect,
+        isolation=_isolation(policy),
         ready_nodes=status.nodes.ready,
         enabled_nodes=status.nodes.enabled,
         healthy_cards=status.cards.healthy,

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpushare_cli.errors import CannotLookError
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.residue import HostFile
 
-FOLDERS = ("etc/kubernetes", "var/lib/kubelet/device-plugins")
+FOLDERS = ("etc/kubernetes", "var/lib/kubelet/device-plugins", ISOLATION_FOLDER.removeprefix("/"))
 MAX_TEXT = 4 * 2**20
 """Bytes of a manifest or a configuration."""
 

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from msgspec import Raw, Struct
 
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.inspection import MissingNode
+from gpushare_cli.decide.inspection.node_reader import shared_nodes
+from gpushare_cli.decide.inspection.shared_node import SharedNode
+from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.decide.objects.pending_pod import PendingPod, read_pending_pod
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
@@ -62,6 +65,22 @@ async def read_shared_cards(client: KubeClient, *, node: str = "") -> ClusterRea
         unschedulable_nodes=frozenset(unschedulable or ()),
         unread=unread,
     )
+
+
+class SharedCards(NamedTuple):
+    """What was read, and what it says of each node."""
+
+    reading: ClusterReading
+    nodes: Sequence[SharedNode]
+    unmeasured: Sequence[str]
+    """Sentences: why use is not known, and of which nodes."""
+
+
+async def read_shared_nodes(client: KubeClient) -> SharedCards:
+    """Raises as ``read_shared_cards``."""
+    reading = await read_shared_cards(client)
+    nodes = shared_nodes(reading)
+    return SharedCards(reading, nodes, unmeasured_sentences(nodes))
 
 
 async def _or_nothing(

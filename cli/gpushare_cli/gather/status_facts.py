@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
 from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEvent
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems import facts as parts
@@ -40,6 +41,7 @@ from gpushare_core.kube.response import ListResponse
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
+EVENTS = "/apis/events.k8s.io/v1/events"
 OPERATOR_LEASE = "gpushare-operator"
 OPERATOR = f"app.kubernetes.io/name=gpushare,{COMPONENT_LABEL}=operator"
 PROGRAMS = f"{COMPONENT_LABEL} in (operator,extender,scheduler)"
@@ -111,7 +113,8 @@ async def read_status_facts(client: KubeClient, *, now: datetime, progress: Prog
         _read_facts(reader, now),
         reader.list(parts.PENDING_PODS, PODS, UnplacedPod, fieldSelector="status.phase=Pending"),
     )
-    return replace(await _with_heartbeats(reader, facts), waiting=waiting or (), unread=reader.unread)
+    facts, evictions = await asyncio.gather(_with_heartbeats(reader, facts), _evictions(reader, facts))
+    return replace(facts, waiting=waiting or (), evictions=evictions, unread=reader.unread)
 
 
 async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
@@ -147,6 +150,14 @@ async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
         pods=running or (),
         kubernetes=kubernetes.git_version if kubernetes else "",
     )
+
+
+async def _evictions(reader: PartReader, facts: StatusFacts) -> Sequence[ObservedEvent]:
+    """The API server looks through all Events for them: it is asked only where pods are evicted at all."""
+    if not any(node.spec.isolation.evicts for node in facts.nodes or ()):
+        return ()
+    selector = f"reason={EVICTED_FOR_MEMORY}"
+    return await reader.list(parts.EVICTIONS, EVENTS, ObservedEvent, fieldSelector=selector) or ()
 
 
 async def _with_heartbeats(reader: PartReader, facts: StatusFacts) -> StatusFacts:

@@ -48,6 +48,8 @@ class TableColumn:
     """Of a column that shrinks."""
     only_wide: bool = False
     """Left out but with ``-o wide``."""
+    only_filled: bool = False
+    """Left out where no row has anything in it."""
 
 
 class PageTable:
@@ -57,10 +59,16 @@ class PageTable:
         self, columns: Sequence[TableColumn], rows: Iterable[Sequence[Cell]], *, page: OutputPage
     ) -> None:
         """``rows`` have a cell for each of ``columns``, those for ``-o wide`` alone among them."""
-        kept = [number for number, column in enumerate(columns) if page.is_wide or not column.only_wide]
+        every = list(rows)
+        kept = [
+            number
+            for number, column in enumerate(columns)
+            if (page.is_wide or not column.only_wide)
+            and not (column.only_filled and not any(row[number] for row in every))
+        ]
         self._page = page
         self._columns = [columns[number] for number in kept]
-        self._rows = [[_text(row[number]) for number in kept] for row in rows]
+        self._rows = [[_text(row[number]) for number in kept] for row in every]
 
     def __rich_console__(self, console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
         header: Row = [Text(column.header.upper(), _HEADER) for column in self._columns]

@@ -10,7 +10,8 @@ from gpushare_cli.output.lines import sentence
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell
 from gpushare_cli.output.terminal import PIPE_WIDTH
-from gpushare_cli.wording import memory_text
+from gpushare_cli.wording import age_since, age_text, memory_text
+from gpushare_core.api.timestamps import read_rfc3339
 from gpushare_core.dialects.table import RESOURCES
 
 Row = TypeVar("Row")
@@ -30,6 +31,31 @@ def use_text(used: int | None, asked: int | None, *, exceeds: bool) -> Cell:
     """Returns such as ``2Gi/4Gi``; more than was asked for is marked in words."""
     text = f"{amount_text(used)}/{amount_text(asked)}"
     return Text(f"{text} OVER", "bold red") if exceeds else text
+
+
+def over_text(since: str, evicted_from: str, looked_at: str) -> str:
+    """Returns such as ``OVER for 5m, evicted in 20s``. All are times of the API, or empty."""
+    now = read_rfc3339(looked_at)
+    if now is None:
+        return "OVER"
+    duration = f" for {age_since(since, now)}" if since else ""
+    eviction = read_rfc3339(evicted_from)
+    if eviction is None:
+        return f"OVER{duration}"
+    when = f"evicted in {age_text(eviction - now)}" if eviction > now else "eviction is due"
+    return f"OVER{duration}, {when}"
+
+
+def isolation_text(kinds: Sequence[str], *, lacks: bool) -> str:
+    """Returns what keeps containers to their units; empty where that is nothing, as their policy asks.
+
+    >>> [isolation_text(kinds, lacks=True) for kinds in ([], ["Hook"])], isolation_text(["Hook"], lacks=False)
+    (['none', 'Hook, not all'], 'Hook')
+    """
+    held = ", ".join(kinds)
+    if lacks:
+        return f"{held}, not all" if held else "none"
+    return held
 
 
 def units_text(units: Mapping[str, int]) -> str:

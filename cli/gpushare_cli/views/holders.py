@@ -16,12 +16,21 @@ from gpushare_cli.decide.holders.pods_report import PodsReport
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.card_tables import amount_text, notes, nothing, rows_shown, units_text, use_text
+from gpushare_cli.views.card_tables import (
+    amount_text,
+    isolation_text,
+    notes,
+    nothing,
+    over_text,
+    rows_shown,
+    units_text,
+    use_text,
+)
 from gpushare_cli.wording import age_since, counted, memory_text
 from gpushare_core.text.printable import printable
 
 MAX_HINTS = 5
-"""Waiting pods of which it is said how to ask why."""
+"""Waiting pods of which it is said how to ask why, and pods of which it is said that they are evicted."""
 EXAMPLE_UNITS = 32
 
 _STYLES = {HolderPhase.WAITING: "yellow", HolderPhase.ORPHANED: "red", HolderPhase.TERMINATING: "dim"}
@@ -34,6 +43,7 @@ _POD_COLUMNS = (
     TableColumn(header="cards", shrink=Shrink.FOLD, min_width=5),
     TableColumn(header="units", shrink=Shrink.FOLD, min_width=9),
     TableColumn(header="used/asked", is_number=True),
+    TableColumn(header="isolation", shrink=Shrink.FOLD, min_width=9, only_filled=True),
     TableColumn(header="age", is_number=True),
     TableColumn(header="waits for", only_wide=True),
     TableColumn(header="uid", only_wide=True),
@@ -66,6 +76,12 @@ def _pods(report: PodsReport, page: OutputPage) -> Iterator[RenderableType]:
     yield PageTable(columns, [_pod_row(pod, now)[skip:] for pod in shown], page=page)
     if len(shown) < len(report.pods):
         yield sentence(f"{len(report.pods) - len(shown):,} more: -o wide shows all, -n those of a namespace.")
+    evicted = [pod for pod in report.pods if pod.evicted_from]
+    if evicted:
+        yield ""
+    for pod in evicted[:MAX_HINTS]:
+        over = over_text(pod.exceeded_since, pod.evicted_from, report.looked_at)
+        yield sentence(f"{pod.namespace}/{pod.name} has more memory than it asked for: {over}.", style="red")
     waiting = [pod for pod in report.pods if pod.state is HolderPhase.WAITING]
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
@@ -84,6 +100,7 @@ def _pod_row(pod: PodHolding, now: datetime) -> Sequence[Cell]:
         ",".join(str(card.index) for card in pod.cards) or "-",
         units_text(pod.units),
         use_text(pod.used_bytes, pod.asked_bytes, exceeds=pod.exceeds) if pod.holds else "-",
+        isolation_text(pod.isolation, lacks=pod.lacks_isolation),
         age_since(pod.created, now) if pod.created else "?",
         pod.waits_for,
         pod.uid,

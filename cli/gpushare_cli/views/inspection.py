@@ -8,15 +8,22 @@ from rich.text import Text
 
 from gpushare_cli.decide.inspection.inspection import CardInspection
 from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
-from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.inspection.shared_node import (
+    UNAVAILABLE,
+    NodeProblem,
+    NodeResource,
+    SharedNode,
+    ShownIsolation,
+)
 from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.card_tables import amount_text, notes
+from gpushare_cli.views.card_tables import amount_text, isolation_text, notes, over_text
 from gpushare_cli.wording import counted, memory_text
-from gpushare_core.api.enums import Mode
+from gpushare_core.api.conditions import FALSE, TRUE, UNKNOWN
+from gpushare_core.api.enums import Mode, OnExcess
 from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.text.printable import printable
 
@@ -29,6 +36,7 @@ _NODE_COLUMNS = (
     TableColumn(header="unit"),
     TableColumn(header="policy", only_wide=True),
     TableColumn(header="dialect", only_wide=True),
+    TableColumn(header="isolation", only_wide=True, only_filled=True),
     TableColumn(header="cards", is_number=True),
     TableColumn(header="held"),
     TableColumn(header="memory held", is_number=True),
@@ -41,13 +49,19 @@ _CARD_COLUMNS = (
     TableColumn(header="held"),
     TableColumn(header="units", is_number=True),
     TableColumn(header="used", is_number=True),
-    TableColumn(header="state", shrink=Shrink.FOLD, min_width=10),
+    TableColumn(header="state", shrink=Shrink.FOLD, min_width=10, only_filled=True),
     TableColumn(header="held by: pod, units, use", shrink=Shrink.FOLD, min_width=24),
     TableColumn(header="free", is_number=True, only_wide=True),
     TableColumn(header="resource", only_wide=True),
     TableColumn(header="model", only_wide=True),
     TableColumn(header="uuid", only_wide=True),
 )
+_IN_FORCE = {
+    TRUE: "in force",
+    FALSE: "not in force for some containers",
+    UNKNOWN: "whether it is in force is not known",
+}
+_NOT_GIVEN = {UNAVAILABLE: "not to be had here", "": "of which its plugin says nothing"}
 
 
 def inspection_view(report: CardInspection, page: OutputPage) -> Iterable[RenderableType]:
@@ -55,7 +69,7 @@ def inspection_view(report: CardInspection, page: OutputPage) -> Iterable[Render
     if page.is_wide or report.chooses_cards or len(report.nodes) <= MAX_DRAWN:
         for node in report.nodes:
             yield ""
-            yield from _node(node, page)
+            yield from _node(node, report.time, page)
     elif report.nodes:
         yield ""
         yield PageTable(_NODE_COLUMNS, (_node_row(node, page) for node in report.nodes), page=page)
@@ -106,9 +120,11 @@ def _nothing(report: CardInspection) -> Iterator[RenderableType]:
         yield to_type("kubectl gpushare status")
 
 
-def _node(node: SharedNode, page: OutputPage) -> Iterator[RenderableType]:
+def _node(node: SharedNode, time: str, page: OutputPage) -> Iterator[RenderableType]:
     yield heading(node.name)
     yield sentence(_what_it_is(node), style="dim")
+    if node.isolation:
+        yield sentence(_isolation(node.isolation), style="dim")
     for resource in node.resources:
         yield sentence(_resource_line(resource, names_it=len(node.resources) > 1))
     for problem in brief(node.problems):
@@ -116,7 +132,7 @@ def _node(node: SharedNode, page: OutputPage) -> Iterator[RenderableType]:
     if node.cards:
         if node.problems:
             yield ""
-        yield _card_table(node, page)
+        yield _card_table(node, time, page)
 
 
 def brief(problems: Sequence[NodeProblem]) -> Iterator[NodeProblem]:
@@ -137,6 +153,16 @@ def _what_it_is(node: SharedNode) -> str:
     return f"mode {node.mode}, unit {unit}{reserved}, dialect {node.dialect}, policy {node.policy or 'none'}"
 
 
+def _isolation(isolation: ShownIsolation) -> str:
+    if isolation.given in _NOT_GIVEN:
+        shown, state = isolation.asked, _NOT_GIVEN[isolation.given]
+    else:
+        shown, state = isolation.given, _IN_FORCE.get(isolation.in_force, "")
+    evicts = isolation.on_excess == OnExcess.EVICT
+    excess = f"pods that have more for {isolation.grace_seconds} s are evicted" if evicts else ""
+    return ", ".join(filter(None, (f"isolation {shown}", state, excess)))
+
+
 def _resource_line(resource: NodeResource, *, names_it: bool) -> str:
     held = f"{resource.held_units} of {resource.total_units} units held"
     text = f"{held}, {resource.free_units} free, {resource.largest_free} at most for one pod"
@@ -151,18 +177,15 @@ def problem_lines(problem: NodeProblem) -> Iterator[RenderableType]:
         yield to_type(problem.command, indent=4)
 
 
-def _card_table(node: SharedNode, page: OutputPage) -> PageTable:
-    rows = [row for card in node.cards for row in _card_rows(node, card, page)]
-    has_state = any(row[4] for row in rows)
-    columns = [column for column in _CARD_COLUMNS if has_state or column.header != "state"]
-    if not has_state:
-        rows = [[*row[:4], *row[5:]] for row in rows]
-    return PageTable(columns, rows, page=page)
+def _card_table(node: SharedNode, time: str, page: OutputPage) -> PageTable:
+    rows = (row for card in node.cards for row in _card_rows(node, card, time, page))
+    return PageTable(_CARD_COLUMNS, rows, page=page)
 
 
-def _card_rows(node: SharedNode, card: SharedCard, page: OutputPage) -> Iterator[Sequence[Cell]]:
-    """Yields a line for each holder, the first with what the card is."""
-    first, *others = [*map(holder_text, card.holders), *_unnamed(card)] or [_free_text(card)]
+def _card_rows(node: SharedNode, card: SharedCard, time: str, page: OutputPage) -> Iterator[Sequence[Cell]]:
+    """Yields a line for each holder, the first with what the card is; on a wide page also for containers."""
+    lines = [line for holder in card.holders for line in _holder_lines(node, holder, time, page)]
+    first, *others = [*lines, *_unnamed(card)] or [_free_text(card)]
     yield (
         card.index,
         held_bar(held=card.held_units, total=card.units, page=page),
@@ -179,8 +202,16 @@ def _card_rows(node: SharedNode, card: SharedCard, page: OutputPage) -> Iterator
         yield ("", "", "", "", "", holder, "", "", "", "")
 
 
-def holder_text(holder: CardHolder) -> Text:
-    """Returns such as ``team-a/train-0: 4, uses 2Gi of 4Gi``."""
+def _holder_lines(node: SharedNode, holder: CardHolder, time: str, page: OutputPage) -> Iterator[Text]:
+    yield holder_text(holder, time)
+    for container in holder.containers if node.isolation and page.is_wide else ():
+        limit = "no limit" if container.limit_bytes is None else f"limit {memory_text(container.limit_bytes)}"
+        by = f" by {container.isolation}" if container.isolation else ""
+        yield Text(printable(f"  {container.container}: {container.units}, {limit}{by}"), "dim")
+
+
+def holder_text(holder: CardHolder, time: str) -> Text:
+    """Returns such as ``team-a/train-0: 4, uses 2Gi of 4Gi, Hook``."""
     text = f"{holder.pod}: {holder.units}"
     if holder.state is HolderState.NOT_STARTED:
         return Text(printable(f"{text}, not started"), "yellow")
@@ -188,8 +219,11 @@ def holder_text(holder: CardHolder) -> Text:
         return Text(printable(f"{text}, gone and not released"), "red")
     if holder.used_bytes is not None:
         text += f", uses {memory_text(holder.used_bytes)} of {memory_text(holder.asked_bytes)}"
+    if isolation := isolation_text(holder.isolation, lacks=holder.lacks_isolation):
+        text += f", {'no isolation' if isolation == 'none' else isolation}"
     if holder.exceeds:
-        return Text(printable(f"{text}, OVER"), "red")
+        over = over_text(holder.exceeded_since, holder.evicted_from, time)
+        return Text(printable(f"{text}, {over}"), "red")
     return Text(printable(text))
 
 
@@ -225,6 +259,7 @@ def _node_row(node: SharedNode, page: OutputPage) -> Sequence[Cell]:
         node.unit,
         node.policy,
         node.dialect,
+        node.isolation.given or node.isolation.asked if node.isolation else "",
         len(node.cards),
         held_bar(held=node.held_bytes, total=node.memory_bytes, page=page),
         f"{memory_text(node.held_bytes)}/{memory_text(node.memory_bytes)}",

@@ -193,6 +193,7 @@ def _policy(policy: PolicyChange, page: OutputPage) -> Iterator[RenderableType]:
         yield sentence("No node shares its cards by it: compare its names and selectors with these.")
         yield to_type("kubectl get nodes --show-labels")
     yield from _changes(policy.nodes, page)
+    yield from _isolation(policy.nodes)
 
 
 def _changes(changes: Sequence[NodeChange], page: OutputPage) -> Iterator[RenderableType]:
@@ -201,6 +202,26 @@ def _changes(changes: Sequence[NodeChange], page: OutputPage) -> Iterator[Render
         yield PageTable(_CHANGES, _change_rows(changes, page), page=page)
     yield from _in_the_way(changes, page)
     yield ""
+
+
+def _isolation(changes: Iterable[NodeChange]) -> Iterator[RenderableType]:
+    """What would hold new pods to their share; pods that run keep what they have."""
+    nodes: dict[str, list[str]] = {}
+    for change in changes:
+        if change.after.policy and change.before.isolation != change.after.isolation:
+            nodes.setdefault(change.after.isolation, []).append(change.node)
+    for kind, names in nodes.items():
+        if kind:
+            yield sentence(
+                f"Isolation {kind} would hold pods that come to {listed(names)} from then on. Whether a node"
+                " can have it is not known here: its plugin looks, and a node that cannot (condition"
+                " IsolationReady) takes no new pods."
+            )
+        else:
+            yield sentence(f"Pods that come to {listed(names)} from then on would have no isolation.")
+    if nodes:
+        yield sentence("Pods that run go on with what they have, and where they are.")
+        yield ""
 
 
 def _units_then(report: SimulationReport) -> Iterator[RenderableType]:
@@ -256,7 +277,8 @@ def _sharing(sharing: NodeSharing) -> str:
     if not sharing.policy:
         return NOTHING
     cards = "" if sharing.cards is None else f", {counted(sharing.cards, 'card')}"
-    return f"{sharing.policy}: {sharing.mode} {sharing.unit}".rstrip() + cards
+    isolation = f", {sharing.isolation}" if sharing.isolation else ""
+    return f"{sharing.policy}: {sharing.mode} {sharing.unit}".rstrip() + cards + isolation
 
 
 def _units(units: Iterable[ClassUnits]) -> str:

@@ -17,8 +17,9 @@ from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
-from gpushare_cli.views.card_tables import amount_text, notes, rows_shown
+from gpushare_cli.views.card_tables import amount_text, notes, over_text, rows_shown
 from gpushare_cli.wording import counted, memory_text
+from gpushare_core.text.printable import printable
 
 _NODE = TableColumn(header="node", shrink=Shrink.FOLD, min_width=12)
 _CARD = TableColumn(header="card", is_number=True)
@@ -50,6 +51,7 @@ _COLUMNS = {
         _NODE,
         _CARD,
         *_AMOUNTS,
+        TableColumn(header="limit", is_number=True, only_wide=True, only_filled=True),
         _NOTE,
         _UUID,
     ),
@@ -61,7 +63,7 @@ def top_view(report: TopReport, page: OutputPage) -> Iterable[RenderableType]:
     if rows:
         yield from _over(rows)
         shown = rows_shown(rows, page)
-        cells = [_cells(row, page, shows_namespace=not report.namespace) for row in shown]
+        cells = [_cells(row, report, page) for row in shown]
         yield PageTable(_COLUMNS[report.of], cells, page=page)
         if len(shown) < len(rows):
             yield sentence(f"{len(rows) - len(shown):,} more: -o wide shows all.")
@@ -84,17 +86,19 @@ def _nothing(report: TopReport) -> Iterator[RenderableType]:
     yield to_type(f"kubectl gpushare top {report.of} -A")
 
 
-def _cells(row: UseRow, page: OutputPage, *, shows_namespace: bool) -> Sequence[Cell]:
+def _cells(row: UseRow, report: TopReport, page: OutputPage) -> Sequence[Cell]:
     share = "?" if row.used_bytes is None else "-" if row.share is None else f"{row.share:.0%}"
-    amounts = (amount_text(row.used_bytes), memory_text(row.asked_bytes), share, _note(row))
+    amounts = (amount_text(row.used_bytes), memory_text(row.asked_bytes), share)
+    note = _note(row, report.looked_at)
     if isinstance(row, NodeUseRow):
-        return (row.node, row.cards, _bar(row, page), memory_text(row.memory_bytes), *amounts)
+        return (row.node, row.cards, _bar(row, page), memory_text(row.memory_bytes), *amounts, note)
     if isinstance(row, CardUseRow):
         memory = memory_text(row.memory_bytes)
-        return (row.node, row.card, row.pods, _bar(row, page), memory, *amounts, row.uuid)
+        return (row.node, row.card, row.pods, _bar(row, page), memory, *amounts, note, row.uuid)
     if isinstance(row, ContainerUseRow):
-        pod = f"{row.namespace}/{row.pod}" if shows_namespace else row.pod
-        return (pod, row.container, row.node, row.card, *amounts, row.card_uuid)
+        pod = row.pod if report.namespace else f"{row.namespace}/{row.pod}"
+        limit = "" if row.limit_bytes is None else memory_text(row.limit_bytes)
+        return (pod, row.container, row.node, row.card, *amounts, limit, note, row.card_uuid)
     return amounts
 
 
@@ -104,8 +108,11 @@ def _bar(row: NodeUseRow | CardUseRow, page: OutputPage) -> Cell:
     return held_bar(held=row.used_bytes, total=row.memory_bytes, page=page)
 
 
-def _note(row: UseRow) -> Cell:
-    if not row.exceeding:
-        return ""
-    one = isinstance(row, ContainerUseRow)
-    return Text("OVER" if one else f"OVER: {counted(row.exceeding, 'container')}", "bold red")
+def _note(row: UseRow, looked_at: str) -> Cell:
+    if isinstance(row, ContainerUseRow):
+        isolation = "no isolation" if row.lacks_isolation else row.isolation
+        over = over_text(row.exceeded_since, row.evicted_from, looked_at) if row.exceeding else ""
+        text = ", ".join(filter(None, (isolation, over)))
+    else:
+        text = f"OVER: {counted(row.exceeding, 'container')}" if row.exceeding else ""
+    return Text(printable(text), "bold red") if row.exceeding else text

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.text import Text
 
 from gpushare_cli.decide.residue import ResidueReport
-from gpushare_cli.decide.undo.plan import LET_GO, OPERATOR
+from gpushare_cli.decide.undo.plan import LEAVE_FILES, LET_GO, OPERATOR
 from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport, UndoStep
 from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
@@ -18,6 +18,9 @@ from gpushare_core.text.printable import printable
 INDENT = 4
 SHOWN_NAMES = 6
 """In a step; -o wide and -o json have all."""
+ISOLATION_FOLDER = "/var/lib/gpushare/isolation"
+ISOLATION_FILES = "isolation files"
+"""In what a policy says that waits for pods which need some."""
 GOES_ON = "The operator goes on by itself; run this again to go on waiting."
 
 
@@ -73,6 +76,11 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
         yield f"{_policies(plan.staying)[0].upper()}{_policies(plan.staying)[1:]}, with what they need."
     if plan.needed_backend:
         yield f"The schedulers stay connected (backend {plan.needed_backend}): these policies need that."
+    if plan.nodes_with_files:
+        yield (
+            f"Isolation files on {_names(plan.nodes_with_files, page)}, in {ISOLATION_FOLDER}: remove that"
+            " folder when the pods have ended that were given some."
+        )
     yield "What was installed: the operator, its rights, the CustomResourceDefinitions."
 
 
@@ -90,6 +98,10 @@ def _timed_out(report: UndoReport) -> Iterator[RenderableType]:
     yield heading(f"Not all is undone after {report.seconds:.0f} s.")
     yield from _waiting(report)
     first = next(iter(report.waiting_for), "POLICY")
+    for name, message in report.waiting_for.items():
+        if ISOLATION_FILES in message:
+            yield sentence("To wait no longer for pods, and leave their isolation files on the nodes:")
+            yield to_type(LEAVE_FILES.format(policies=name))
     yield sentence("See that the operator runs, which undoes it:")
     yield to_type(OPERATOR)
     yield sentence("Only where it waits for a control-plane node that is lost for ever, let that go:")

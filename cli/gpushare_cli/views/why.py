@@ -33,6 +33,7 @@ def why_view(report: PodExplanation, _page: OutputPage) -> Iterable[RenderableTy
     yield from _section("Asks for", _asks(report.asks))
     yield from _section("Where", _cards(report))
     yield from _section("Why there", map(_line, report.choice))
+    yield from _section("What holds it to its share", map(_line, report.isolation))
     yield from _section("Containers that do not run", map(_container, report.containers))
     yield from _section("Also" if first else "Why", _findings(others))
     yield from _section("What would help", _remedies(report.remedies, helps=True))

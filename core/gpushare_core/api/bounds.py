@@ -66,9 +66,14 @@ def rules(*checks: dict[str, str]) -> dict[str, Any]:
 
 UUID = text(63, CARD_UUID)
 MESSAGE = text(MESSAGE_BYTES)
-QUANTITY_RULE = rules(
-    rule(
-        r"self.matches('^[0-9]+([.][0-9]+)?([kMGTP]|[KMGTP]i)?$')",
-        "must be a quantity of memory such as 16Gi, 512Mi or 100M",
-    )
+_QUANTITY = rule(
+    r"self.matches('^[0-9]+([.][0-9]+)?([kMGTP]|[KMGTP]i)?$')",
+    "must be a quantity of memory such as 16Gi, 512Mi or 100M",
 )
+QUANTITY_RULE = rules(_QUANTITY)
+
+
+def quantity_up_to(most: str, field: str) -> dict[str, Any]:
+    """Returns what a CRD says of the quantity in ``field``, which ``most`` bounds."""
+    at_most = f"!isQuantity(self) || quantity(self).compareTo(quantity('{most}')) <= 0"
+    return rules(_QUANTITY, rule(at_most, f"{field} must be {most} at most"))

@@ -193,12 +193,14 @@ _RULE = rules(
     rule(
         "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Driver'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source == 'NVML'",
-        "isolation.memory Driver needs devices.source NVML: NVIDIA's driver enforces it",
+        "isolation.memory Driver needs devices.source NVML, for it is NVIDIA's driver that refuses: take Hook"
+        " or None for other cards",
     ),
     rule(
         "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Hook'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Simulated'",
-        "isolation.memory Hook needs devices.source NVML or Inventory: simulated cards have no CUDA",
+        "isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA: take"
+        " None for them",
     ),
 )
 
@@ -379,8 +381,8 @@ _SPEC = rules(
         "self.nodes.all(a, !has(a.isolation) || !has(a.isolation.onExcess)"
         " || a.isolation.onExcess != 'Evict') || (has(self.plugin) && has(self.plugin.measurement)"
         " && has(self.plugin.measurement.scope) && self.plugin.measurement.scope == 'Containers')",
-        "isolation.onExcess Evict needs plugin.measurement.scope: Containers, which measures what containers"
-        " have",
+        "isolation.onExcess Evict needs to know what containers have: set plugin.measurement.scope to"
+        " Containers, or onExcess to Report",
     ),
 )
 

@@ -43,6 +43,8 @@ IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
 """Of applications: what they do wrong harms no other one on the card."""
 INVENTORY_FOLDERS = ("/etc/gpushare", "/var/lib/gpushare")
 """On nodes: where inventories may be. The plugin's pod sees those of the two that its policy names."""
+ISOLATION_FOLDER = "/var/lib/gpushare/isolation"
+"""On nodes: what containers are given that isolation Hook keeps to their units."""
 CDI_KIND = "^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$"
 """Vendor and class. Source: the Container Device Interface's specification."""
 
@@ -59,8 +61,12 @@ _IGNORED_XIDS = {"default": [*IGNORED_XIDS], "x-kubernetes-list-type": "set"}
 
 CONTEXT_MEMORY = "600Mi"
 """More than a context of CUDA takes on any card that was measured: see docs/real-card.md."""
+MAX_CONTEXT_MEMORY = "4Gi"
 
 _Quantity = Annotated[str, Meta(max_length=20, extra_json_schema=bounds.QUANTITY_RULE)]
+_ContextMemory = Annotated[
+    str, Meta(max_length=20, extra_json_schema=bounds.quantity_up_to(MAX_CONTEXT_MEMORY, "contextMemory"))
+]
 _Number = Annotated[int, Meta(ge=0, le=63)]
 _Xid = Annotated[int, Meta(ge=0, le=65535)]
 
@@ -135,9 +141,9 @@ class Isolation(ApiObject, frozen=True, kw_only=True):
     newer,\n
     cgroup v2, and NVIDIA's container toolkit 1.20.1 or newer. It holds for containers that start from then\n
     on."""
-    context_memory: _Quantity = CONTEXT_MEMORY
+    context_memory: _ContextMemory = CONTEXT_MEMORY
     """With memory Hook: what the first use of a card by a process counts, for the context that CUDA makes
-    there."""
+    there; at most 4Gi."""
     on_excess: OnExcess = OnExcess.REPORT
     """Report: a container that has more memory of a card than it asked for is reported. Evict: besides, its\n
     pod is evicted when that has lasted for graceSeconds; PodDisruptionBudgets are respected."""
@@ -216,7 +222,8 @@ class PodShare(ApiObject, frozen=True, kw_only=True):
     isolation: Word = ""
     """What the container was given to keep it to its units: Hook or Driver; empty: nothing."""
     exceeded_since: Time = ""
-    """Since when it is measured to have more memory of the card than it asked for; empty: it has not."""
+    """Since when it is measured to have more memory of the card than it asked for. Empty: it has not, or the
+    policy asks for no isolation. Of what was given Hook, more by contextMemory counts."""
     orphaned: bool = False
     """The API server does not have this pod among those that run: it was deleted by force, or has just ended.
     The kubelet still keeps its units."""

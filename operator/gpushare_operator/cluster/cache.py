@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
+from gpushare_core.api.plugin_heartbeat import IsolationFiles
 from gpushare_core.text.json_object import Json
 from gpushare_core.text.whole_number import version_number
 from gpushare_operator.cluster import kinds
@@ -164,6 +165,7 @@ class Cache:
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
     _refusals: Mapping[str, str] = field(default_factory=dict)
+    _isolation_files: Mapping[str, IsolationFiles] | None = None
     _states: StateKeeper = field(default_factory=StateKeeper)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
     _snapshot: ClusterSnapshot | None = None
@@ -271,11 +273,17 @@ class Cache:
         self._volcano_configs = dict(configs)
 
     def replace_unavailable(self, unavailable: Mapping[str, datetime]) -> bool:
-        """Returns whether that is new, as does ``replace_refusals``."""
+        """Returns whether that is new, as do the next two."""
         if unavailable == self._states.unavailable:
             return False
         self._snapshot = None
         self._states.note_unavailable(unavailable)
+        return True
+
+    def replace_isolation_files(self, files: Mapping[str, IsolationFiles]) -> bool:
+        if files == self._isolation_files:
+            return False
+        self._snapshot, self._isolation_files = None, files
         return True
 
     def replace_refusals(self, refusals: Mapping[str, str]) -> bool:
@@ -320,6 +328,7 @@ class Cache:
             server=self._server,
             unavailable=self._states.unavailable,
             refusals=self._refusals,
+            isolation_files=self._isolation_files,
             known_states=self._states.hand_out(nodes, share_nodes),
             indexes=self._indexes,
         )

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS
+from gpushare_core.api.plugin_heartbeat import (
+    RENEW_SECONDS,
+    SILENT_SECONDS,
+    IsolationFiles,
+    read_isolation_files,
+)
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.object_parts import read_time
@@ -62,6 +67,11 @@ class Heartbeats:
         self._read_at = now
         return {name: sign.moment for name, sign in self._old_signs(now).items() if sign.moment}
 
+    def renewed(self, node: str) -> datetime | None:
+        """Returns when the Lease of the plugin on ``node`` was renewed, by the node's clock."""
+        sign = self._signs.get(node)
+        return sign.renewed if sign else None
+
     def _old_signs(self, now: float) -> Mapping[str, _LastSign]:
         return {name: sign for name, sign in self._signs.items() if now - sign.at > sign.duration}
 
@@ -73,6 +83,12 @@ def written_by_running_plugins(leases: Iterable[Json], states: Mapping[str, Obse
     that are compared are by the node's clock.
     """
     return [lease for lease in leases if not _is_of_predecessor(lease.get("spec") or {}, states)]
+
+
+def isolation_files_by_node(leases: Iterable[Json]) -> Mapping[str, IsolationFiles]:
+    """Returns node name -> the files of isolation there, of nodes that have any."""
+    read = ((_node(lease.get("spec") or {}), read_isolation_files(lease)) for lease in leases)
+    return {node: files for node, files in read if node and files is not None}
 
 
 def _is_of_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> bool:

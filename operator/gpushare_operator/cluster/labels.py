@@ -6,6 +6,8 @@ from gpushare_core.api.names import (
     ADMISSION_LABEL,
     FIELD_MANAGER,
     GROUP,
+    ISOLATED_ANNOTATION,
+    ISOLATION_ADMISSION_LABEL,
     MANAGED_BY_LABEL,
     SERVED_ANNOTATION,
 )
@@ -48,6 +50,8 @@ RETRY_ANNOTATION = f"{GROUP}/retry"
 """On policies: a new value asks for another attempt at what has failed."""
 LET_GO_ANNOTATION = f"{GROUP}/let-go"
 """On policies: names of nodes, separated by commas, that are lost for ever and need not be restored."""
+LEAVE_ISOLATION_FILES_ANNOTATION = f"{GROUP}/leave-isolation-files"
+"""On policies: with the value true its deletion does not wait for containers that need files of isolation."""
 RENEW_ANNOTATION = f"{GROUP}/renew-after"
 """On Jobs: when the host's keys are to be renewed, if that was known when the Job was made."""
 RESULT_ANNOTATION = f"{GROUP}/result"
@@ -64,6 +68,10 @@ the DaemonSet's ports when the Job was made (somebody may delete the DaemonSet).
 METRICS_PORT_ANNOTATION = f"{GROUP}/metrics-port"
 """On the extender's DaemonSet and pods: the port on the host's address where Prometheus reads metrics."""
 
+MARK_LABELS = (ADMISSION_LABEL, ISOLATION_ADMISSION_LABEL)
+MARK_ANNOTATIONS = (SERVED_ANNOTATION, ISOLATED_ANNOTATION)
+"""Of the one policy that admission policies look at."""
+
 DIALECT_LABELS = frozenset(key for dialect in DIALECTS.values() for key in dialect.node_labels)
 """On nodes: labels by which replaced systems select nodes. Administrators may have set them before us."""
 
@@ -76,6 +84,7 @@ def read_ports(text: str) -> tuple[int, ...]:
 
 def read_marks(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
     """Returns those by which a policy tells admission policies what it asks for."""
-    label, annotation = labels.get(ADMISSION_LABEL), annotations.get(SERVED_ANNOTATION)
-    present = {ADMISSION_LABEL: label, SERVED_ANNOTATION: annotation}
-    return {key: value for key, value in present.items() if value is not None}
+    return {
+        **{key: labels[key] for key in MARK_LABELS if key in labels},
+        **{key: annotations[key] for key in MARK_ANNOTATIONS if key in annotations},
+    }

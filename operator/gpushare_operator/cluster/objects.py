@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL
@@ -36,6 +37,8 @@ class PolicyObject:
     """With a new value a person asks for another attempt at what has failed."""
     let_go: frozenset[str] = frozenset()
     """Nodes that a person has declared lost for ever: the operator waits for nothing there."""
+    leaves_isolation_files: bool = False
+    """Whether its deletion does not wait for containers that need files of isolation."""
     marks: Mapping[str, str] = field(default_factory=dict)
     """Our label and annotation for admission policies, by their keys."""
     spec: PolicySpec | None
@@ -103,6 +106,33 @@ class NodeObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """A container that is measured to have more memory of a card than it asked for."""
+
+    namespace: str
+    pod: str
+    uid: str
+    """Of the pod."""
+    container: str
+    card: str
+    """UUID."""
+    since: datetime
+    """By the node's clock."""
+    used: str = ""
+    """A quantity, for people."""
+    asked: str = ""
+    """A quantity, for people; empty where the unit is not known."""
+
+    @property
+    def key(self) -> "ExcessKey":
+        return (self.uid, self.container, self.card, self.since)
+
+
+ExcessKey: TypeAlias = tuple[str, str, str, datetime]
+"""Tells one excess from others, whatever its size is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareNodeObject:
     """A GPUShareNode, with those parts of its status that a policy sums up."""
 
@@ -135,6 +165,7 @@ class ShareNodeObject:
     closed_cards: tuple[int, ...] = ()
     """Indices of cards that take no new pods: unhealthy and cordoned ones."""
     card_indices: tuple[int, ...] = ()
+    excesses: tuple[Excess, ...] = ()
     differences: tuple[Difference, ...] = ()
     """Contradictions within the object."""
     version: str = ""
@@ -149,11 +180,13 @@ class ShareNodeObject:
         """Whether ``other`` differs only in what is allocated and used, and in messages of conditions: by a
         message nothing is decided."""
         is_same = _without_messages(self.conditions) == _without_messages(other.conditions)
+        is_same &= [each.key for each in self.excesses] == [each.key for each in other.excesses]
         return is_same and self == replace(
             other,
             units=self.units,
             resources=self.resources,
             memory=self.memory,
+            excesses=self.excesses,
             conditions=self.conditions,
         )
 

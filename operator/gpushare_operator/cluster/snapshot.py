@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
+from gpushare_core.api.plugin_heartbeat import IsolationFiles
 from gpushare_operator.cluster import objects
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.nodes.node_index import NodeFunction, NodeIndex, NodeIndexes
@@ -41,6 +42,8 @@ class ClusterSnapshot:
     """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
     unavailable: Mapping[str, datetime] = field(default_factory=dict)
     """Node name -> the last sign of its plugin, for unavailable plugins."""
+    isolation_files: Mapping[str, IsolationFiles] | None = None
+    """Node name -> the files of isolation there, as its plugin says; None before that was read."""
 
     known_states: Mapping[str, ObservedState] | None = field(default=None, compare=False, repr=False)
     """What the objects above make of ``states``, where a keeper has made it already."""

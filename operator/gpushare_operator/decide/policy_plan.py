@@ -36,13 +36,14 @@ from gpushare_operator.decide.nodes.node_labels import (
     label_node,
     show_counts,
 )
+from gpushare_operator.decide.teardown.isolation import isolation_files
 from gpushare_operator.decide.teardown.plugins import clear_counts, remove_own_labels
 from gpushare_operator.decide.teardown.steps import plan_teardown
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node
 from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
-from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.plugin_platform import DEFAULT_PLATFORM, PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import is_in_force, share_node, share_node_spec
 
@@ -194,13 +195,22 @@ def _run_plugin(
 ) -> Iterator[ApplyDaemonSet]:
     name = plugin_name(policy.name)
     present = snapshot.daemon_sets.get(name)
-    desired = plugin_daemon_set(policy, installation, _platform(policy, present))
+    desired = plugin_daemon_set(policy, installation, _platform(snapshot, policy, present))
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(name, desired)
 
 
-def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPlatform:
-    """Returns the desired platform; for a policy that cannot be read, the one in force."""
-    if policy.spec is not None:
-        return PluginPlatform.of_spec(policy.spec)
-    return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()
+def _platform(
+    snapshot: ClusterSnapshot, policy: PolicyObject, present: DaemonSetObject | None
+) -> PluginPlatform:
+    """Returns the desired platform; for a policy that cannot be read, the one in force.
+
+    Plugins keep the folder of isolation until they have removed what containers were given. Before their
+    Leases are read nobody knows.
+    """
+    in_force = PluginPlatform.of_daemon_set(present.body) if present else DEFAULT_PLATFORM
+    if policy.spec is None:
+        return in_force
+    files = isolation_files(snapshot, policy.name)
+    has_files = in_force.keeps_isolation_files if files is None else bool(files)
+    return PluginPlatform.of_spec(policy.spec, has_isolation_files=has_files)

@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gpushare_core.api.conditions import condition_unknown
-from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
+from gpushare_core.api.names import (
+    CARDS_HEALTHY,
+    ISOLATION_IN_FORCE,
+    ISOLATION_READY,
+    LEDGER_IN_SYNC,
+    REGISTERED,
+)
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_operator.actions import DoubtShareNode
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
-DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC)
+DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC, ISOLATION_READY, ISOLATION_IN_FORCE)
 """Types of conditions that are Unknown while the plugin is unavailable, if they were True."""
 PLUGIN_SILENT = "PluginSilent"
 NODE_NOT_READY = "NodeNotReady"

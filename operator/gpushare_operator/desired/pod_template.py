@@ -57,6 +57,7 @@ def resources_of(program: Program, usual: Json) -> Json:
 
 
 def host_path(name: str, path: str, *, kind: str = "Directory") -> Json:
+    """``kind``: what has to be there; empty: anything."""
     return {"name": name, "hostPath": {"path": path, "type": kind}}
 
 

@@ -58,6 +58,8 @@ RULES_SHADOWED = "RulesShadowed"
 CARDS_UNHEALTHY = "CardsUnhealthy"
 PODS_NOT_SCHEDULED = "PodsNotScheduled"
 CARDS_OFFERED_TWICE = "CardsOfferedTwice"
+EVICTIONS_REFUSED = "EvictionsRefused"
+ISOLATION_NOT_IN_FORCE = "IsolationNotInForce"
 
 BOOKS_SAY_THE_SAME = "BooksSayTheSame"
 BOOKS_DIFFER = "BooksDiffer"

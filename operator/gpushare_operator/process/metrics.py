@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from gpushare_core.process.metrics import FAST_SECONDS, Gauge, Sample, SnapshotCollector
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.evictions import EvictionResult
 from gpushare_operator.reconcile import CLUSTER, RESYNC, SCHEDULERS
 from gpushare_operator.status.policy_metrics import POLICY_GAUGES, policy_figures
 from gpushare_operator.work_queue import Work, WorkQueue
@@ -51,6 +52,12 @@ class OperatorMetrics:
             ["resource"],
             registry=registry,
         )
+        self._evictions = Counter(
+            "gpushare_operator_evictions",
+            "Attempts to evict pods that have more memory than they asked for (isolation.onExcess).",
+            ["result"],
+            registry=registry,
+        )
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
@@ -62,10 +69,16 @@ class OperatorMetrics:
         for kind in KINDS:
             self._events.labels(kind.plural)
             self._lists.labels(kind.plural)
+        for outcome in EvictionResult:
+            self._evictions.labels(outcome)
 
     def observed(self, resource: str, event: str | None) -> None:
         """``resource``: plural; ``event``: type of a watch event, None for an object in a list."""
         (self._lists if event is None else self._events).labels(resource).inc()
+
+    def attempted(self, outcome: EvictionResult) -> None:
+        """An eviction was tried."""
+        self._evictions.labels(outcome).inc()
 
     def measured(self, work: Work) -> Work:
         async def run(key: str) -> float | None:

@@ -21,8 +21,9 @@ Report = Callable[[str], None]
 
 ADVICE = (
     "Nothing was uninstalled. Does the operator run, which takes everything back? kubectl get deployments"
-    " --all-namespaces -l app.kubernetes.io/name=gpushare. Try again to go on waiting. A control plane that"
-    " is lost for ever is let go by the annotation gpushare.io/let-go of the policy: see docs/policy.md"
+    " --all-namespaces -l app.kubernetes.io/name=gpushare. Try again to go on waiting. Annotations of the"
+    " policy end it: gpushare.io/let-go for a control plane that is lost for ever,"
+    " gpushare.io/leave-isolation-files=true for pods that have to run on: see docs/policy.md"
 )
 
 

@@ -1,18 +1,21 @@
 """Kubernetes Events about a policy, from the difference between its stored status and the new one, so that a
 restarted operator repeats none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.events import new_event
+from gpushare_core.api.plugin_heartbeat import IsolationFiles
 from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.labels import MANAGER
+from gpushare_operator.cluster.labels import LEAVE_ISOLATION_FILES_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.share_nodes import policy_reference
 from gpushare_operator.policies import conditions
+from gpushare_operator.policies.wording import listed
 from gpushare_operator.status.conditions.books_agree import differed_when_seen
 from gpushare_operator.status.nodes.node_facts import Notice
 
@@ -76,6 +79,18 @@ def notice_event(policy: PolicyObject, notice: Notice, now: datetime) -> Json:
         seed=f"{notice.reason}/{notice.note}",
         now=now,
     )
+
+
+def left_files_event(policy: PolicyObject, files: Mapping[str, IsolationFiles], now: datetime) -> Json:
+    """Returns the Event about what a deleted policy leaves on nodes, because people asked for it."""
+    pods = [pod for left in files.values() for pod in left.pods]
+    needed = f", which pods {listed(pods)} need" if pods else ""
+    note = (
+        f"files of isolation stay on {listed(files)}{needed}: remove {ISOLATION_FOLDER} there when no"
+        f" container needs them any more; {LEAVE_ISOLATION_FILES_ANNOTATION} of the policy asked for that"
+    )
+    reason = "IsolationFilesLeft"
+    return _policy_event(policy, event_type="Warning", reason=reason, note=note, seed=reason, now=now)
 
 
 def _policy_event(

@@ -11,7 +11,12 @@ from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.conditions.books_agree import books_agree, since_seen
 from gpushare_operator.status.conditions.conflicted import conflicted
-from gpushare_operator.status.conditions.degraded import api_problems, contested_problems, degraded
+from gpushare_operator.status.conditions.degraded import (
+    api_problems,
+    contested_problems,
+    degraded,
+    eviction_problems,
+)
 from gpushare_operator.status.conditions.nodes_ready import nodes_ready
 from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready
 from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
@@ -33,16 +38,19 @@ def policy_status(
     now: datetime,
     failures: Sequence[str] = (),
     contested: Sequence[str] = (),
+    unevicted: Sequence[str] = (),
     is_cut: bool = False,
 ) -> PolicyStatus:
-    """``failures`` are the actions that have just failed, ``contested`` those without a lasting effect, in
-    words; ``is_cut``: other actions have to wait for the next round."""
+    """``failures`` are the actions that have just failed, ``contested`` those without a lasting effect,
+    ``unevicted`` the evictions that were refused, in words; ``is_cut``: other actions have to wait for the
+    next round."""
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
+        *eviction_problems(unevicted),
         *refused_pods(snapshot, policy, installation.namespace),
         *other_plugins(nodes.by_node(lambda report: report.offered_by_others)),
         *pods_without_scheduler(snapshot),

@@ -65,10 +65,17 @@ class PhysicalCard:
     """What a container gets with the card besides the variables that name it; None: nothing."""
     cordoned: bool = False
     """Whether people want no new pod on the card."""
+    closed: bool = False
+    """Whether the node lacks what new pods on its cards have to get."""
 
     @property
     def is_open(self) -> bool:
-        return self.healthy and not self.cordoned
+        return self.healthy and not self.is_kept
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the card is for the pods alone that have units of it."""
+        return self.cordoned or self.closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

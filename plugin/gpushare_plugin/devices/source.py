@@ -6,7 +6,7 @@ from typing import Protocol
 from gpushare_core.api.enums import Source
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 
 Happened = Callable[[], None]
 """Called when a source has something new before it is asked again."""
@@ -20,6 +20,9 @@ class SourceFamily(Protocol):
 
     def open_use(self) -> UseSource | None:
         """Returns what measures the memory in use, or None where nothing does."""
+
+    def open_limits(self) -> LimitSource | None:
+        """Returns what says which limits are in force, or None where nothing can limit."""
 
 
 def _new_family(source: Source, happened: Happened) -> SourceFamily:
@@ -51,6 +54,9 @@ class DeviceSources:
 
     def open_use(self, share_node: GPUShareNode) -> UseSource | None:
         return self._family(share_node).open_use()
+
+    def open_limits(self, share_node: GPUShareNode) -> LimitSource | None:
+        return self._family(share_node).open_limits()
 
     def _family(self, share_node: GPUShareNode) -> SourceFamily:
         source = share_node.spec.devices.source

@@ -1,11 +1,14 @@
-"""Memory in use: what a source of devices is asked, and what it answers."""
+"""Memory in use and its limits: what a source of devices is asked, and what it answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import PhysicalCard
+
+PROCESSES_UNKNOWN = "ProcessesUnknown"
+"""Reason of a problem: which processes use how much is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,4 +73,48 @@ class UseSource(Protocol):
     """Where a node's plugin learns what is in use: asked in every round of the reconciler."""
 
     async def measure(self, question: UseQuestion) -> Use:
+        """Returns within seconds. What goes wrong is in the answer, and not raised."""
+
+
+class CardCgroup(NamedTuple):
+    """One cgroup's part of one card."""
+
+    card: str
+    """UUID."""
+    cgroup: str
+    """Its folder, as the plugin sees it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupMemory:
+    """What the driver counts of a card for the processes of a cgroup."""
+
+    limit: int
+    """Bytes; ``NO_LIMIT`` where there is none."""
+    used: int | None = None
+    """Bytes; None where the driver does not say."""
+
+
+NO_LIMIT = 2**64 - 1
+"""``NVML_DEVICE_MEMORY_LIMIT_MAX``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLimits:
+    """What a driver says of limits on the memory of cgroups."""
+
+    version: str = ""
+    """Of the driver; empty where that is not known."""
+    supported: bool | None = None
+    """Whether the driver can limit a cgroup's memory; None where it did not answer."""
+    cgroups: Mapping[CardCgroup, CgroupMemory] = field(default_factory=dict)
+    """A cgroup that is missing is not known."""
+    problem: Problem | None = None
+    """Why something is not known."""
+
+
+class LimitSource(Protocol):
+    """Where a node's plugin learns which limits are in force."""
+
+    async def limits(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
         """Returns within seconds. What goes wrong is in the answer, and not raised."""

@@ -3,7 +3,7 @@
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from gpushare_core.allocation_annotation import Shares, sum_shares
@@ -59,6 +59,7 @@ from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.units.locks import locks_of_units
 from gpushare_plugin.decide.units.unit_ids import UnitSet, encode_id, known_numbers
+from gpushare_plugin.isolation.keeper import IsolationKeeper
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import UnitReservations
@@ -94,6 +95,7 @@ class Allocator:
     """Of the extended resource that the kubelet asks for."""
     resource: ResourceClass
     """What that stands for."""
+    files: IsolationKeeper = field(default_factory=IsolationKeeper)
 
     async def prefer(self, request: PreferenceRequest) -> list[str]:
         """Returns exactly as many IDs as requested, on cards as the mode has it: the kubelet would fill up a
@@ -137,18 +139,38 @@ class Allocator:
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
 
     async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
-        """Returns what a container with ``ids`` gets. Raises ``UnusableUnitsError``, ``NothingOfferedError``
-        for users."""
+        """Returns what a container with ``ids`` gets, when what it mounts of ours is on the disk. Raises
+        ``UnusableUnitsError``, ``NothingOfferedError``, ``IsolationFilesError`` for users."""
         numbers = [*known_numbers(ids)]
         await self._require_usable(numbers)
         await self._require_holder(numbers)
-        layout = self._layout()
+        self._layout()
         self.reservations.withdraw(numbers)
-        answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
-        require_room_beside_foreign(numbers, layout, self.state.assigned)
+        answer = self._answer(ids)
+        if answer.files:
+            await self._write_files(ids, answer)
+        require_room_beside_foreign(numbers, self._layout(), self.state.assigned)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
         return answer
+
+    def _answer(self, ids: Sequence[str]) -> ContainerAnswer:
+        """Of the units and of what the policy asks for now."""
+        state = self.state
+        choice = state.isolation.choice
+        return container_answer(ids, self._layout(), state.offering.dialect, state.devices, choice)
+
+    async def _write_files(self, ids: Sequence[str], answer: ContainerAnswer) -> None:
+        """Raises ``UnusableUnitsError`` where the answer is another one by the time that they are written."""
+        numbers = [*known_numbers(ids)]
+        self.reservations.promise(numbers)
+        try:
+            await self.files.write(answer.files)
+            is_same = self._answer(ids) == answer
+        finally:
+            self.reservations.withdraw(numbers)
+        if not is_same:
+            raise UnusableUnitsError("what these units stand for changes at this moment: create the pod anew")
 
     async def _require_usable(self, numbers: Sequence[int]) -> None:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.

@@ -113,7 +113,9 @@ def _ours(entry: msgspec.Raw, names: Collection[str]) -> CheckpointEntry | None:
         return None
     try:
         units, answer = _stored(_ENTRY.decode(entry), name)
-        return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
+        nodes = [device.container_path for device in answer.devices]
+        mounts = {mount.container_path: mount.host_path for mount in answer.mounts}
+        return read_answer(units, answer.envs, nodes, mounts)
     except (DecodeError, *UNREADABLE_JSON):
         if name in names:
             raise

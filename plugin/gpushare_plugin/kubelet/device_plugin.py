@@ -14,6 +14,7 @@ from gpushare_core.text.printable import REFUSAL_BYTES, printable
 from gpushare_plugin.decide.admit.injection import ContainerAnswer
 from gpushare_plugin.decide.admit.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.decide.units.errors import UnusableUnitsError
+from gpushare_plugin.isolation.folder import IsolationFilesError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.kubelet_requests import KubeletRequests
@@ -28,6 +29,7 @@ REFUSALS: Mapping[type[Exception], str] = {
     NothingFitsError: "NothingFits",
     NothingOfferedError: "NotServed",
     UnusableUnitsError: "UnusableUnits",
+    IsolationFilesError: "IsolationFiles",
     TimeoutError: "TooLate",
 }
 """The error -> its reason in metrics."""

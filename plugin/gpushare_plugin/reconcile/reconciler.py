@@ -12,12 +12,16 @@ from gpushare_core.process.clock import utc_now
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.health.card_health import examine, judged, recorded_health, seconds_until_due
 from gpushare_plugin.decide.health.cordon import NO_CORDON, cordoned, read_cordon
+from gpushare_plugin.decide.isolation.node_isolation import closed_without_isolation
 from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
+from gpushare_plugin.isolation.driver_limits import DriverLimits, NoDriverLimits
+from gpushare_plugin.isolation.keeper import IsolationKeeper
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
+from gpushare_plugin.reconcile.isolation_round import IsolationRound
 from gpushare_plugin.reconcile.kubelet_offer import KubeletOffer
 from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.reconcile.use_meter import UseMeter
@@ -38,12 +42,15 @@ class NodeReconciler:
     open_source: Callable[[GPUShareNode], DeviceSource]
     meter: UseMeter
     events: EventWriter
+    files: IsolationKeeper = field(default_factory=IsolationKeeper)
+    driver: DriverLimits = field(default_factory=NoDriverLimits)
     now: Callable[[], datetime] = utc_now
     clock: Callable[[], float] = time.monotonic
     """In steady seconds."""
     _annotations: AnnotationWriter = field(init=False)
     _status: StatusWriter = field(init=False)
     _offer: KubeletOffer = field(init=False)
+    _isolation: IsolationRound = field(init=False)
 
     def __post_init__(self) -> None:
         self._annotations = AnnotationWriter(self.state, self.client, self.events, self.now)
@@ -56,6 +63,9 @@ class NodeReconciler:
             annotations=self._annotations,
             now=self.now,
             clock=self.clock,
+        )
+        self._isolation = IsolationRound(
+            state=self.state, events=self.events, now=self.now, files=self.files, driver=self.driver
         )
         self._offer = KubeletOffer(
             state=self.state,
@@ -77,12 +87,16 @@ class NodeReconciler:
             self._offer.withdraw()
             return True
         self.state.remember_record()
+        await self._isolation.decide()
         await self._find_cards()
         offered = await self._offer.update()
         # Also for a node that is not shared any more: its pods still hold what they hold.
         await self._annotations.repair(self.state.certain_assignments())
         allocations = self.state.allocations(self.state.certain_assignments())
         await self.meter.measure(self.state.offering.layout, allocations)
+        await self._isolation.inspect()
+        self._isolation.note_excess()
+        await self._isolation.tidy()
         is_written = await self.write_status()
         await self._annotations.write_events()
         return is_written and offered
@@ -126,4 +140,5 @@ class NodeReconciler:
         health = self.state.health or recorded_health(share_node)
         self.state.health = health = examine(health, reading, share_node, now=self.now())
         self.state.cordon = read_cordon(share_node, reading)
-        self.state.reading = cordoned(judged(reading, health), self.state.cordon)
+        usable = cordoned(judged(reading, health), self.state.cordon)
+        self.state.reading = closed_without_isolation(usable, self.state.isolation)

@@ -23,13 +23,22 @@ from gpushare_plugin.decide.held.allocations import (
     lost_assignments_without_pod,
     node_locks,
 )
+from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.isolation.conditions import isolation_conditions
+from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, given_kinds
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.offering import NOT_KEPT, NOT_RECORDED, Offering, is_recorded
 from gpushare_plugin.decide.offer.replaced_plugin_units import doubtful_units
 from gpushare_plugin.decide.report.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.report.self_audit import AuditInput, NodeAudit
-from gpushare_plugin.decide.report.status import kept_status, node_status, with_conditions
+from gpushare_plugin.decide.report.status import (
+    ReportedIsolation,
+    kept_status,
+    node_status,
+    with_conditions,
+)
 from gpushare_plugin.decide.use.excess import excess_conditions, excess_events
+from gpushare_plugin.decide.use.lasting_excess import recorded_excess
 from gpushare_plugin.decide.use.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.kubelet.reservations import UnitReservations
@@ -121,18 +130,40 @@ class StatusWriter:
         waits = offering.layout is not None and bool(state.unshown_holders)
         if offering.layout_unknown or (waits and is_recorded(offering, share_node)):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
-            return kept_status(share_node, conditions, faults=faults, now=self.now())
+            word = self._isolation_word(share_node)
+            return kept_status(share_node, conditions, faults=faults, isolation=word, now=self.now())
         assignments = state.node_assignments(offering)
         allocations = state.allocations(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
+        isolation = self._isolation(share_node, allocations)
         status = self._without_conditions.value(
-            (share_node, allocations, offering, locks, use, faults),
+            (share_node, allocations, offering, locks, use, faults, isolation),
             lambda _: node_status(
-                share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+                share_node,
+                offering,
+                allocations,
+                locks=locks,
+                use=use,
+                faults=faults,
+                isolation=isolation,
+                now=self.now(),
             ),
         )
         conditions = self._conditions(share_node, offering, use, self._audited(offering, status))
         return with_conditions(status, share_node, conditions, now=self.now())
+
+    def _isolation(self, share_node: GPUShareNode, allocations: Sequence[PodAllocation]) -> ReportedIsolation:
+        state = self.state
+        recorded = recorded_excess(share_node.status) if share_node.spec.isolation else {}
+        return ReportedIsolation(
+            word=self._isolation_word(share_node),
+            given=given_kinds(state.assigned, allocations, share_node.status),
+            excess_since=recorded if state.excess_since is None else state.excess_since,
+        )
+
+    def _isolation_word(self, share_node: GPUShareNode) -> str:
+        isolation = self.state.isolation
+        return share_node.status.isolation if isolation is NOT_DECIDED else isolation.word
 
     def _use(self, share_node: GPUShareNode) -> ReportedUse:
         recorded, measured = recorded_use(share_node.status), self.state.measured
@@ -184,4 +215,9 @@ class StatusWriter:
             reading=state.reading or Reading(),
             cordon=state.cordon,
             excess=excess_conditions(share_node.spec, state.measured, use),
+            isolation=isolation_conditions(
+                state.isolation,
+                state.isolation_findings,
+                [condition.type for condition in share_node.status.conditions],
+            ),
         )

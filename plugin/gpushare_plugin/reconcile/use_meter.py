@@ -10,6 +10,7 @@ from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.isolation.driver_cgroups import with_driver_use
 from gpushare_plugin.decide.units.layout import Layout
 from gpushare_plugin.decide.use.container_use import (
     ContainerShare,
@@ -74,6 +75,7 @@ class UseMeter:
         if unnamed := unnamed_owners(use, layout, allocations, self.names.known):
             await self.names.look_up(unnamed)
         measured = measured_use(use, layout, allocations, self.names.known)
+        measured = with_driver_use(measured, state.driver_use)
         now = self.clock()
         self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
         self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}

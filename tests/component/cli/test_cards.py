@@ -7,7 +7,15 @@ import pytest
 from aiohttp import web
 from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import PODS, SHARE_NODES, Answer, FakeApi, fake_api, json_answer, status
-from tests.samples.shared_cards import MOMENT, card, pending_pod_object, share, share_node_object
+from tests.samples.shared_cards import (
+    EVICTING,
+    HELD,
+    MOMENT,
+    card,
+    pending_pod_object,
+    share,
+    share_node_object,
+)
 
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.report import ExitStatus
@@ -162,6 +170,21 @@ async def test_top(api: FakeApi, client: KubeClient, of: str) -> None:
     report = await run_command(client, "top", of, "-A", "--once")
     first = printed(report, "top", of, "--once").splitlines()[1].split()
     assert tuple(first[-3:]) == ("1Gi", "4Gi", "25%")
+
+
+@pytest.mark.parametrize("command", [("inspect", "gpu-3"), ("top", "pods", "-A", "--once"), ("pods", "-A")])
+async def test_how_long_a_container_has_had_more_and_when_it_is_evicted(
+    api: FakeApi, client: KubeClient, command: tuple[str, ...]
+) -> None:
+    over = share("a/y", 4, used="5Gi", isolation="Hook", exceededSince=MOMENT)
+    evicting = {**EVICTING, "graceSeconds": 300}
+    held = card(0, 16, over, node="gpu-3")
+    api.put(SHARE_NODES, share_node_object("gpu-3", held, isolation=evicting, given="Hook", conditions=HELD))
+    api.fail("GET", PODS, listed(), listed())
+    api.fail("GET", NODES, named())
+    text = " ".join(printed(await run_command(client, *command), *command).split())
+    assert "OVER for 4m5s, evicted in 55s" in text
+    assert "Hook" in text
 
 
 async def test_top_pods_of_a_namespace_without_any(api: FakeApi, client: KubeClient) -> None:

@@ -272,6 +272,42 @@ async def test_a_policy_before_it_is_applied(write: Any) -> None:
     assert "Once they are gone: " in text
 
 
+def isolating(memory: str) -> Json:
+    policy = policy_json("default", ["gpu-1", "gpu-2", "gpu-3"])
+    (rule,) = policy["spec"]["nodes"]
+    rule |= {"devices": {"source": "Inventory"}, "isolation": {"memory": memory}}
+    return policy
+
+
+async def test_a_policy_that_switches_isolation_on_moves_nothing(write: Any) -> None:
+    async with card_api(*NODES) as api:
+        api.policies["default"] = isolating("None")
+        for name in ("gpu-1", "gpu-2", "gpu-3"):
+            api.add_node(name)
+        report = await simulate(api, "--policy", write(isolating("Hook"), name="policy.json"))
+    assert report.policy is not None
+    assert {node.effect for node in report.policy.nodes} == {NodeEffect.SETTINGS}
+    assert {(node.before.isolation, node.after.isolation) for node in report.policy.nodes} == {("", "Hook")}
+    assert report.units_before == report.units_after
+    text = " ".join(printed(report, "simulate", "--policy", "x").split())
+    assert "Isolation Hook would hold pods that come to gpu-1, gpu-2, gpu-3 from then on." in text
+    assert "Whether a node can have it is not known here" in text
+    assert "Pods that run go on with what they have, and where they are." in text
+
+
+async def test_a_policy_that_switches_isolation_off(write: Any) -> None:
+    nodes = [cards_of(name, {"a": 4}, isolation={"memory": "Hook"}) for name in ("gpu-1", "gpu-2", "gpu-3")]
+    async with card_api(*nodes) as api:
+        api.policies["default"] = isolating("Hook")
+        for node in nodes:
+            api.add_node(node["metadata"]["name"])
+        report = await simulate(api, "--policy", write(isolating("None"), name="policy.json"))
+    assert report.policy is not None
+    assert {node.effect for node in report.policy.nodes} == {NodeEffect.SETTINGS}
+    text = " ".join(printed(report, "simulate", "--policy", "x").split())
+    assert "Pods that come to gpu-1, gpu-2, gpu-3 from then on would have no isolation." in text
+
+
 async def test_a_policy_whose_nodes_an_older_one_has(write: Any) -> None:
     late = write(policy_json("late", ["gpu-1"]), name="policy.json")
     async with card_api(*NODES) as api:

@@ -22,6 +22,7 @@ from tests.fakes.system_tls import system_tls
 from gpushare_cli.decide.status import StatusReport
 from gpushare_cli.decide.version import VersionReport
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.status_facts import EVENTS
 from gpushare_cli.report import CommandReport, ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -128,6 +129,21 @@ async def test_only_pods_without_a_node_are_read() -> None:
     await cluster.run("status")
     assert [path for path in cluster.asked if path.startswith(PODS)] == [
         f"{PODS}?resourceVersion=0&fieldSelector=status.phase%3DPending"
+    ]
+
+
+async def test_events_are_read_only_where_pods_are_evicted() -> None:
+    cluster = SmallCluster(well())
+    await cluster.run("status")
+    assert not [path for path in cluster.asked if path.startswith(EVENTS)]
+    node = node_object(isolation="None")
+    evicting = {**node, "spec": {**node["spec"], "isolation": {"memory": "None", "onExcess": "Evict"}}}
+    event = {"reason": "EvictedForMemory", "regarding": {"namespace": "ml", "name": "train"}, "note": "9Gi"}
+    cluster = SmallCluster({**well(), SHARE_NODES: items(evicting), EVENTS: items(event)})
+    text = printed(await cluster.run("status"))
+    assert "warning: pod ml/train: evicted lately" in text
+    assert [path for path in cluster.asked if path.startswith(EVENTS)] == [
+        f"{EVENTS}?resourceVersion=0&fieldSelector=reason%3DEvictedForMemory"
     ]
 
 

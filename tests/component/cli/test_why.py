@@ -30,6 +30,7 @@ READ = {
     "status.phase": lambda item: item["status"].get("phase", ""),
     "metadata.name": lambda item: item["metadata"]["name"],
     "regarding.name": lambda item: item["regarding"]["name"],
+    "reason": lambda item: item["reason"],
 }
 """The field selectors that it knows; the others select everything."""
 
@@ -118,10 +119,26 @@ async def why(client: KubeClient, *arguments: str) -> PodExplanation:
     return report
 
 
+async def test_the_pod_before_it_was_evicted(cluster: Cluster, client: KubeClient) -> None:
+    evicted = failed_scheduling("db-0", count=1) | {"reason": "EvictedForMemory", "note": "9Gi of 4Gi"}
+    cluster.put(SHARE_NODES, full_node())
+    cluster.put(events("ml"), evicted)
+    made = memory_pod(4, "db-0")
+    made["metadata"] |= {"ownerReferences": [{"kind": "StatefulSet", "name": "db"}], "generateName": "db-"}
+    cluster.put_pods(made, memory_pod(4, "bare"))
+    report = await why(client, "-n", "ml", "db-0")
+    (found,) = [finding for finding in report.findings if finding.code == "EvictedBefore"]
+    assert found.sentence == "Pod ml/db-0, which came before it, was evicted 5s ago: 9Gi of 4Gi"
+    asked = f"{events('ml')} regarding.kind=Pod,reason=EvictedForMemory"
+    assert cluster.asked.count(asked) == 1
+    await why(client, "-n", "ml", "bare")
+    assert cluster.asked.count(asked) == 1
+
+
 def failed_scheduling(name: str, *, count: int) -> Json:
     return {
         "metadata": {"name": f"{name}.1", "namespace": "ml"},
-        "regarding": {"kind": "Pod", "name": name},
+        "regarding": {"kind": "Pod", "name": name, "namespace": "ml"},
         "reason": "FailedScheduling",
         "note": "0/1 nodes are available",
         "type": "Warning",

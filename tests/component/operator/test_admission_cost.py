@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gpushare_core.api.names import ADMISSION_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    ADMISSION_LABEL,
+    ISOLATED_ANNOTATION,
+    ISOLATION_ADMISSION_LABEL,
+    SCHEDULER_LABEL,
+)
 from gpushare_core.dialects.annotation_room import (
     MAX_ANNOTATIONS,
     MAX_BYTES,
@@ -59,12 +64,14 @@ def evaluated(operation: str, resource: str, *, kind: str = "ValidatingAdmission
 
 def evaluated_unasked(operation: str, resource: str) -> set[str]:
     """Those of ``evaluated`` that everybody's requests come by without a policy that asks for it: the others
-    have bindings that look for a policy with a certain value of ``ADMISSION_LABEL``."""
+    have bindings that look for a policy with a certain value of ``ADMISSION_LABEL``, or of
+    ``ISOLATION_ADMISSION_LABEL``."""
     asked: dict[str, bool] = {}
     for _, spec in policies("ValidatingAdmissionPolicyBinding"):
         labels = spec.get("paramRef", {}).get("selector", {}).get("matchLabels", {})
+        values = {labels.get(key, "Allow") for key in (ADMISSION_LABEL, ISOLATION_ADMISSION_LABEL)}
         name = spec["policyName"]
-        asked[name] = asked.get(name, True) and labels.get(ADMISSION_LABEL, "Allow") != "Allow"
+        asked[name] = asked.get(name, True) and values != {"Allow"}
     return {name for name in evaluated(operation, resource) if not asked[name]}
 
 
@@ -87,6 +94,7 @@ def variable(policy: str, name: str) -> set[str]:
         pytest.param("UPDATE", "pods", {"gpushare-pods"}, id="changed"),
         pytest.param("UPDATE", "pods/status", {"gpushare-pods"}, id="reported on"),
         pytest.param("CREATE", "events", {"gpushare-plugin-events"}, id="told of"),
+        pytest.param("UPDATE", "pods/ephemeralcontainers", {"gpushare-pods"}, id="looked into"),
         pytest.param("DELETE", "pods", set[str](), id="deleted"),
     ],
 )
@@ -97,13 +105,13 @@ def test_few_policies_are_evaluated(operation: str, resource: str, expected: set
 def test_what_a_policy_has_to_ask_for_is_looked_up_only_there() -> None:
     """Without a policy that has the label no pod is converted for it."""
     asked = evaluated("CREATE", "pods") - evaluated_unasked("CREATE", "pods")
-    assert asked == {"gpushare-visible-devices"}
+    assert asked == {"gpushare-visible-devices", "gpushare-isolation-bypass"}
     references = [
         spec["paramRef"]
         for _, spec in policies("ValidatingAdmissionPolicyBinding")
         if spec["policyName"] in asked | {"gpushare-dialect-environments"}
     ]
-    assert len(references) == 3
+    assert len(references) == 5
     assert {reference["parameterNotFoundAction"] for reference in references} == {"Allow"}
 
 
@@ -223,6 +231,24 @@ def test_who_asks_for_no_card_is_known_by_the_same_lists() -> None:
         assert {*RESOURCES} in lists
         assert f"one.name == '{NVIDIA_VARIABLE}'" in expression
     assert spec["failurePolicy"] == "Ignore", "else no pod is made while policy and CRD are taken away"
+
+
+ISOLATION = "gpushare-isolation-bypass"
+
+
+def test_who_gets_round_a_limit_is_looked_for_in_pods_that_ask_for_a_share_only() -> None:
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == ISOLATION]
+    assert lists_of(conditions(ISOLATION)[0]) == [{*RESOURCES}]
+    assert spec["failurePolicy"] == "Ignore", "else no pod is made while policy and CRD are taken away"
+    assert f"'{ISOLATED_ANNOTATION}'" in expression_of(ISOLATION, "isolated")
+
+
+def test_longer_lists_than_are_looked_through_are_told_of_instead() -> None:
+    """A policy that costs too much is left out, for its failurePolicy is Ignore."""
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == ISOLATION]
+    assert spec["validations"][0]["expression"] == "variables.parts <= 10000"
+    for name in ("setting", "mounting", "privileged", "reaching"):
+        assert expression_of(ISOLATION, name).startswith("variables.parts > 10000")
 
 
 def test_the_most_that_is_let_pass_is_what_64_cards_have() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.component.operator.test_evictions import MEASURED, report_excess
 from tests.component.operator.test_refused_pods import hold_open
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, Operator, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
@@ -24,7 +25,6 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.plugin_heartbeat import SILENT_SECONDS, heartbeat_lease
 from gpushare_core.api.policy import LOG_FOLDER_PATTERN
-from gpushare_core.api.share_node import INVENTORY_FOLDERS
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
@@ -37,7 +37,7 @@ from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
-from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.plugin_platform import FOLDERS, PluginPlatform
 from gpushare_operator.main import ACCOUNT
 from gpushare_operator.process.leadership import LEASE_NAME
 from gpushare_operator.reconcile import HEARTBEATS
@@ -72,6 +72,15 @@ def followed() -> set[Right]:
     return {(*place, verb) for place in places for verb in ("list", "watch")}
 
 
+async def exceed_memory(cluster: Cluster) -> None:
+    cluster.api.put(paths.pods("team"), {"metadata": {"name": "a", "namespace": "team", "uid": "uid-a"}})
+    report_excess(cluster, cluster.now)
+    cluster.api.put(paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now))
+    operator = Operator(cluster, now=cluster.now)
+    await operator.work(HEARTBEATS)
+    await converge(cluster, operator)
+
+
 async def fall_silent(cluster: Cluster) -> None:
     cluster.api.put(
         paths.leases(NAMESPACE), heartbeat_lease("gpu-1", "uid", cluster.now - timedelta(hours=1))
@@ -102,10 +111,13 @@ def whole_life(**extra: Any) -> list[str]:
         {"metadata": {"name": "volcano-scheduler-configmap"}, "data": data},
     )
     cards = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
-    cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards}, **extra)
+    evicting = {"onExcess": "Evict", "graceSeconds": 0}
+    rule = {"names": ["gpu-1"], "devices": cards, "isolation": evicting}
+    cluster.add_policy("default", rule, plugin=MEASURED, **extra)
     asyncio.run(converge(cluster))
     cluster.api.change(paths.POLICIES, "default", {"spec": {"plugin": {"logLevel": "debug"}}})
     asyncio.run(converge(cluster))
+    asyncio.run(exceed_memory(cluster))
     asyncio.run(fall_silent(cluster))
     asyncio.run(hold_a_job_open(cluster))
     cluster.delete_policy("default")
@@ -399,7 +411,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     validations = " ".join(validation["expression"] for validation in spec["validations"])
     platform = PluginPlatform(
         runtime_class="nvidia",
-        inventory_folders=INVENTORY_FOLDERS,
+        folders=FOLDERS,
         log_folder="/var/log/gpushare",
         host_processes=True,
     )

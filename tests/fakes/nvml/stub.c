@@ -11,6 +11,8 @@
  *   hang SYMBOL                                  that call does not return while the line is there
  *   used INDEX BYTES                             what is in use of a card
  *   process INDEX LIST PID BYTES                 a process in the list "compute" or "graphics"; -1: not told
+ *   version TEXT                                 the driver's
+ *   cgroup INDEX BYTES PATH                      what the processes of a cgroup use of a card
  *   log PATH                                     every call is written there, by its symbol
  */
 #define _GNU_SOURCE
@@ -158,6 +160,15 @@ EXPORT int nvmlInitWithFlags(unsigned flags) {
     initialised++;
     return OK;
 }
+EXPORT int nvmlSystemGetDriverVersion(char *version, unsigned length) {
+    char line[512], text[96] = "";
+    BEGIN(-2);
+    FILE *control = open_control();
+    while (control && fgets(line, sizeof line, control)) sscanf(line, "version %95s", text);
+    if (control) fclose(control);
+    snprintf(version, length, "%s", text);
+    return OK;
+}
 EXPORT int nvmlShutdown(void) { BEGIN(-2); initialised--; return OK; }
 EXPORT int nvmlDeviceGetCount_v2(unsigned *count) { BEGIN(-2); *count = find(-2, NULL); return OK; }
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
@@ -241,3 +252,6 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned millisec
 EXPORT int nvmlEventSetFree(void *set) { (void)set; BEGIN(-2); return OK; }
 
 #include "use.h"
+#ifndef WITHOUT_LIMITS /* as a driver before r615 */
+#include "limits.h"
+#endif

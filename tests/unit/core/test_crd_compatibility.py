@@ -96,6 +96,52 @@ def test_a_version_that_goes_is_found() -> None:
     assert breaking_changes(present(), changed) == ["version v1alpha1 is not served any more"]
 
 
+WITH_DEFAULT = {"type": "string", "enum": ["a", "b"], "default": "a"}
+WITHOUT_DEFAULT = {"type": "string", "enum": ["a", "b"]}
+
+
+def with_new_rule(field: Any, rule: str) -> Any:
+    changed = present()
+    spec_of(changed)["properties"]["new"] = field
+    spec_of(changed)["x-kubernetes-validations"].append({"rule": rule})
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        pytest.param(WITHOUT_DEFAULT, "!has(self.new) || self.new == 'b'", id="it is not there"),
+        pytest.param(WITH_DEFAULT, "self.new != 'b' || has(self.dialect)", id="another value is filled in"),
+    ],
+)
+def test_a_new_rule_about_a_new_field_breaks_nothing(field: Any, rule: str) -> None:
+    assert breaking_changes(present(), with_new_rule(field, rule)) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "rule"),
+    [
+        pytest.param(WITH_DEFAULT, "!has(self.new) || self.new == 'b'", id="it is filled in"),
+        pytest.param(WITH_DEFAULT, "self.new != 'a' || has(self.dialect)", id="this value is filled in"),
+        pytest.param(WITHOUT_DEFAULT, "(!has(self.new) || true) && has(self.dialect)", id="more is asked"),
+        pytest.param(WITHOUT_DEFAULT, "!has(self.dialect) || self.new == 'b'", id="an old field"),
+        pytest.param(WITHOUT_DEFAULT, "self.nodes.all(a, !has(a.names) || false)", id="an old item"),
+    ],
+)
+def test_a_new_rule_that_asks_for_more_than_a_new_field_is_found(field: Any, rule: str) -> None:
+    assert breaking_changes(present(), with_new_rule(field, rule)) == [f"v1alpha1.spec: new rule {rule}"]
+
+
+def test_a_new_rule_about_a_new_field_of_list_items_breaks_nothing() -> None:
+    changed = present()
+    spec = spec_of(changed)
+    spec["properties"]["nodes"]["items"]["properties"]["new"] = WITHOUT_DEFAULT
+    spec["x-kubernetes-validations"].append(
+        {"rule": "self.nodes.all(a, !has(a.new) || a.new == 'b') || false"}
+    )
+    assert breaking_changes(present(), changed) == []
+
+
 def test_additions_break_nothing() -> None:
     changed = copy.deepcopy(present())
     spec = spec_of(changed)

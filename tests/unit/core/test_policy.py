@@ -59,11 +59,17 @@ def test_a_policy_is_written_as_it_was_read() -> None:
                     "cdiKind": "example.com/gpu",
                     "health": {"ignoredXids": [13], "quietSeconds": 60},
                 },
+                "isolation": {
+                    "memory": "Hook",
+                    "contextMemory": "500Mi",
+                    "onExcess": "Evict",
+                    "graceSeconds": 30,
+                },
             }
         ],
         "unitChange": "Keep",
         "dialect": "aliyun.com",
-        "admission": {"visibleDevices": "Deny"},
+        "admission": {"visibleDevices": "Deny", "isolationBypass": "Deny"},
         "startupTaint": "Remove",
         "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0, "weight": 7},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
@@ -101,7 +107,7 @@ def test_what_nobody_asks_for_is_not_written_to_nodes() -> None:
     """An upgrade writes no GPUShareNode anew because of a field that it brings."""
     spec = PolicySpec.model_validate({"nodes": [{"names": ["a"]}]})
     written = spec.of_node("default", spec.nodes[0]).to_json()
-    assert written.keys().isdisjoint({"extenderLogLevel", "candidates"})
+    assert written.keys().isdisjoint({"extenderLogLevel", "candidates", "isolation"})
 
 
 def test_a_share_node_without_status_is_read() -> None:

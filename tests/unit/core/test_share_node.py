@@ -23,6 +23,7 @@ OBJECTS = {
     "SimulatedCards": share_node.SimulatedCards,
     "CardHealth": share_node.CardHealth,
     "Measurement": share_node.Measurement,
+    "Isolation": share_node.Isolation,
     "NodeStatus": share_node.NodeStatus,
     "Condition": Condition,
     "CardStatus": share_node.CardStatus,

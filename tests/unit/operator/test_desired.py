@@ -176,6 +176,56 @@ def test_a_rule_that_shares_nothing_is_no_reason_to_see_processes() -> None:
     assert not PluginPlatform.of_spec(off).host_processes
 
 
+NVML: Json = {"source": "NVML"}
+CDI: Json = {"source": "NVML", "injection": "CDI"}
+ISOLATED: Json = {"name": "isolation", "mountPath": "/var/lib/gpushare/isolation"}
+CGROUPS: Json = {"name": "cgroups", "mountPath": "/sys/fs/cgroup", "readOnly": True}
+CDI_MOUNTS: list[Json] = [
+    {"name": "cdi-etc", "mountPath": "/etc/cdi", "readOnly": True},
+    {"name": "cdi-run", "mountPath": "/var/run/cdi", "readOnly": True},
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "mounts"),
+    [
+        pytest.param(rule("gpu-1", devices=NVML), [], id="nothing"),
+        pytest.param(rule("gpu-1", devices=NVML, isolation={"memory": "Hook"}), [ISOLATED], id="Hook"),
+        pytest.param(rule("gpu-1", devices=NVML, isolation={"memory": "Driver"}), [CGROUPS], id="Driver"),
+        pytest.param(
+            rule("gpu-1", devices=CDI, isolation={"memory": "Driver"}),
+            [CGROUPS, *CDI_MOUNTS],
+            id="Driver and CDI",
+        ),
+        pytest.param(rule("gpu-1", devices=CDI, isolation={"memory": "Hook"}), [ISOLATED], id="Hook and CDI"),
+        pytest.param(rule("gpu-1", mode="Off", isolation={"memory": "Hook"}), [], id="nodes left alone"),
+        pytest.param(rule("gpu-1", isolation={"onExcess": "Evict"}), [], id="evictions alone"),
+    ],
+)
+def test_the_plugin_sees_of_its_node_what_the_isolation_needs(asked: Json, mounts: list[Json]) -> None:
+    platform = PluginPlatform.of_spec(spec(asked))
+    body = plugin_daemon_set(policy(), INSTALLATION, platform)
+    pod = body["spec"]["template"]["spec"]
+    assert pod["containers"][0]["volumeMounts"][2:] == mounts
+    assert [volume["hostPath"]["path"] for volume in pod["volumes"][2:]] == [
+        mounted["mountPath"] for mounted in mounts
+    ]
+    has_folder = "--isolation-folder /var/lib/gpushare/isolation" in " ".join(pod["containers"][0]["args"])
+    assert has_folder is (ISOLATED in mounts)
+    assert PluginPlatform.of_daemon_set(body) == platform
+
+
+def test_a_folder_that_is_missing_is_made_but_no_file_system_of_cgroups() -> None:
+    platform = PluginPlatform.of_spec(
+        spec(
+            rule("gpu-1", devices=NVML, isolation={"memory": "Driver"}),
+            rule("gpu-2", devices=NVML, isolation={"memory": "Hook"}),
+        )
+    )
+    kinds = {volume["name"]: volume["hostPath"]["type"] for volume in platform.volumes}
+    assert kinds == {"isolation": "DirectoryOrCreate", "cgroups": ""}
+
+
 def test_the_plugin_writes_to_a_folder_of_the_host_only_where_a_policy_names_one() -> None:
     asked = PluginPlatform.of_spec(spec(rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"}))
     body = plugin_daemon_set(policy(), INSTALLATION, asked)
@@ -324,7 +374,8 @@ def test_a_patch_of_a_share_node_takes_out_what_is_not_asked_for_any_more() -> N
     assert patch["metadata"]["uid"] == "uid-of-gpu-1", "another object of this name is left alone"
     assert {name: patch["spec"][name] for name in asked} == asked
     left_out = {name: value for name, value in patch["spec"].items() if name not in asked}
-    assert left_out == dict.fromkeys(("candidates", "slicesPerCard", "unitChange", "extenderLogLevel"))
+    optional = ("candidates", "slicesPerCard", "unitChange", "isolation", "extenderLogLevel")
+    assert left_out == dict.fromkeys(optional)
 
 
 def inner_objects(whole: ApiObject) -> list[ApiObject]:

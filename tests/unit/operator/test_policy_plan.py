@@ -27,6 +27,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
+from gpushare_core.api.plugin_heartbeat import IsolationFiles, isolation_files
 from gpushare_operator.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -378,3 +379,38 @@ def test_what_it_was_told_goes_with_the_labels() -> None:
     (action,) = policy_actions(seen)
     assert isinstance(action, LabelNode)
     assert action.annotations == {CLOSED: None}
+
+
+UNMOUNTED, MOUNTED = False, True
+FILES = {"gpu-1": isolation_files(["default/a"])}
+
+
+@pytest.mark.parametrize(
+    ("was_mounted", "files", "is_mounted"),
+    [
+        pytest.param(MOUNTED, FILES, True, id="containers need them"),
+        pytest.param(MOUNTED, {"gpu-1": isolation_files([])}, True, id="they are being removed"),
+        pytest.param(MOUNTED, None, True, id="nobody knows yet"),
+        pytest.param(MOUNTED, {}, False, id="none is there"),
+        pytest.param(UNMOUNTED, None, False, id="nobody knows and none was ever asked for"),
+        pytest.param(UNMOUNTED, FILES, True, id="another policy had the node"),
+        pytest.param(UNMOUNTED, {"gpu-9": isolation_files(["default/a"])}, False, id="another policy's node"),
+    ],
+)
+def test_the_plugin_keeps_the_folder_of_isolation_for_as_long_as_anything_may_be_there(
+    *, was_mounted: bool, files: Mapping[str, IsolationFiles] | None, is_mounted: bool
+) -> None:
+    """Although the policy asks for none any more."""
+    owner = policy("default", rule("gpu-1"))
+    assert owner.spec is not None
+    before = PluginPlatform.of_spec(owner.spec, has_isolation_files=was_mounted)
+    body = plugin_daemon_set(owner, INSTALLATION, before)
+    daemon_set = DaemonSetObject(name="gpushare-plugin-default", policy="default", body=body)
+    seen = replace(
+        snapshot(owner, node("gpu-1", "default"), node("gpu-9", "other"), share("gpu-1", owner), daemon_set),
+        isolation_files=files,
+    )
+    applied = [action for action in policy_actions(seen) if isinstance(action, ApplyDaemonSet)]
+    after = PluginPlatform.of_daemon_set(applied[0].body if applied else body)
+    assert after.keeps_isolation_files is is_mounted
+    assert bool(applied) is (was_mounted is not is_mounted), "no plugin is replaced without need"

@@ -335,6 +335,47 @@ def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
     assert conditions["Ready"].status == "True"
 
 
+def isolation_says(**statuses: str) -> ClusterSnapshot:
+    """``gpu-1`` has these conditions besides those of a node on which all is well."""
+    conditions = share("gpu-1", policy()).conditions
+    for type_, status in statuses.items():
+        conditions = {**conditions, **share_condition(type_, "what is missing", status=status)}
+    return snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
+
+
+def test_a_node_that_cannot_isolate_is_not_ready() -> None:
+    conditions = conditions_of(isolation_says(IsolationReady="False"))
+    assert line(conditions["NodesReady"]) == "False NodesNotReady: gpu-1: Because: what is missing"
+    assert conditions["Ready"].status == "False"
+
+
+@pytest.mark.parametrize("status", ["True", "Unknown"])
+def test_isolation_that_is_there_or_not_known_yet_keeps_no_node_from_being_ready(status: str) -> None:
+    seen = isolation_says(IsolationReady=status, IsolationInForce=status)
+    assert conditions_of(seen)["Ready"].status == "True"
+    assert conditions_of(seen)["Degraded"].status == "False"
+
+
+def test_containers_that_are_not_kept_to_their_units_degrade_a_policy_that_stays_ready() -> None:
+    conditions = conditions_of(isolation_says(IsolationReady="True", IsolationInForce="False"))
+    assert line(conditions["Degraded"]) == (
+        "True IsolationNotInForce: containers may take more memory than they asked for on gpu-1: the"
+        " condition IsolationInForce of the GPUShareNode names them, and says what to do"
+    )
+    assert conditions["Ready"].status == "True"
+
+
+def test_evictions_that_are_refused_degrade_a_policy_that_stays_ready() -> None:
+    refused = [f"evict pod team/{name}: why" for name in "abcde"]
+    conditions = conditions_of(snapshot(serving(policy(), "gpu-1")), unevicted=refused)
+    assert line(conditions["Degraded"]) == (
+        "True EvictionsRefused: evictions are refused, trying again: evict pod team/a: why; evict pod team/b:"
+        " why; evict pod team/c: why; and 2 more; PodDisruptionBudgets count: let them allow it, or delete"
+        " such a pod"
+    )
+    assert conditions["Ready"].status == "True"
+
+
 NVIDIA = {"source": "NVML", "simulated": []}
 TUYA = {"dialect": "tuya.com"}
 

@@ -1,9 +1,12 @@
 """A deleted policy is taken back in an order that leaves no pod on a half-removed node."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    INSTALLATION,
     class_names,
     cluster_actions,
     control_plane,
@@ -22,6 +25,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
+from gpushare_core.api.plugin_heartbeat import IsolationFiles, isolation_files
 from gpushare_operator.actions import (
     DeleteDaemonSet,
     DeleteShareNode,
@@ -29,7 +33,11 @@ from gpushare_operator.actions import (
     SetFinalizers,
 )
 from gpushare_operator.backends.teardown_step import Leftover
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.teardown.steps import still_there, teardown_steps
+from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
+from gpushare_operator.desired.plugin_platform import ISOLATION, PluginPlatform
 
 MEMORY = "gpushare.io/memory"
 NO_LABELS: dict[str, str | None] = {PLUGIN_NODE_LABEL: None, POLICY_LABEL: None}
@@ -140,6 +148,7 @@ def test_the_steps_stand_in_this_order() -> None:
         "dedicated scheduler",
         "dedicated scheduler stopped",
         "Volcano's ConfigMap restored",
+        "isolation files",
         "plugins and labels",
         "capacity on nodes",
         "startup taints",
@@ -156,3 +165,64 @@ def test_everything_that_is_still_there_is_named() -> None:
         Leftover("the plugin on", ("gpu-1",)),
         Leftover("labels on", ("gpu-1",)),
     ]
+
+
+HOOKED = PluginPlatform(folders=(ISOLATION,))
+
+
+def with_files(files: Mapping[str, IsolationFiles] | None, owner: PolicyObject = GONE) -> ClusterSnapshot:
+    """Schedulers are disconnected, and plugins run that may have made files of isolation."""
+    daemon_set = plugins(owner, body=plugin_daemon_set(owner, INSTALLATION, HOOKED))
+    nodes = (node("gpu-1", "default"), node("gpu-2", "default", ready=False), node("gpu-3", "other"))
+    return replace(snapshot(owner, *nodes, daemon_set, plugin_pod("gpu-1")), isolation_files=files)
+
+
+NEEDED = isolation_files(["default/a", "team/b"])
+
+
+def test_plugins_stay_while_containers_need_the_files_that_they_were_given() -> None:
+    seen = with_files({"gpu-1": NEEDED})
+    assert policy_actions(seen) == []
+    (left, *_) = still_there(seen, "default")
+    assert left.names == ("default/a", "team/b")
+    assert "gpushare.io/leave-isolation-files=true of the policy leaves them" in left.description
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        pytest.param({"gpu-1": isolation_files([])}, ("gpu-1",), id="they are being removed"),
+        pytest.param(None, (), id="no plugin was asked yet"),
+    ],
+)
+def test_plugins_stay_until_they_have_removed_the_files(
+    files: Mapping[str, IsolationFiles] | None, names: tuple[str, ...]
+) -> None:
+    seen = with_files(files)
+    assert policy_actions(seen) == []
+    assert still_there(seen, "default")[0].names == names
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"gpu-2": NEEDED}, id="on a node that is not Ready"),
+        pytest.param({"gpu-3": NEEDED}, id="on another policy's node"),
+        pytest.param({"gone": NEEDED}, id="on a node that is gone"),
+    ],
+)
+def test_files_that_no_plugin_of_the_policy_removes_are_not_waited_for(
+    files: Mapping[str, IsolationFiles],
+) -> None:
+    assert "DeleteDaemonSet" in class_names(policy_actions(with_files(files)))
+
+
+def test_people_may_leave_the_files() -> None:
+    leaving = policy(deleting=True, leaves_isolation_files=True)
+    assert "DeleteDaemonSet" in class_names(policy_actions(with_files({"gpu-1": NEEDED}, leaving)))
+
+
+def test_pods_that_are_not_named_are_counted() -> None:
+    many = isolation_files([f"default/pod-{number:02}" for number in range(23)])
+    assert still_there(with_files({"gpu-1": many}), "default")[0].names[-1] == "3 more on gpu-1"

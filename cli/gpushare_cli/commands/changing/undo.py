@@ -22,6 +22,9 @@ that run keep their cards. Then it looks whether anything is left, as "kubectl g
 It shows first what will be done, step by step, and asks. --dry-run shows that and changes nothing. What was
 installed stays: the operator, its rights, and the CustomResourceDefinitions.
 
+Where pods were given isolation by the hook, it waits until those have ended: they need files on their nodes.
+With the annotation gpushare.io/leave-isolation-files=true on a policy it does not wait, and the files stay.
+
 Once the policies are deleted the operator goes on by itself: Ctrl-C and the timeout end the waiting alone.
 
 Exit status: 0 nothing is left, 1 something is left or the answer was no, 2 it could not look, 130 Ctrl-C."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
+from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard, earliest
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.objects.known_pod import KnownPod
 
@@ -48,6 +48,14 @@ class PodHolding(Struct, frozen=True, kw_only=True, rename="camel"):
     """None: not known."""
     exceeds: bool = False
     """Whether a container uses more than it asked for."""
+    isolation: Sequence[str] = ()
+    """What its containers were given to keep them to their units: Hook or Driver."""
+    lacks_isolation: bool = False
+    """Whether its node asks for isolation, and a container was admitted before that."""
+    exceeded_since: str = ""
+    """RFC 3339; empty: that is not known of any container."""
+    evicted_from: str = ""
+    """RFC 3339: when it is evicted if a container still has more then. Empty: it is not."""
     created: str = ""
     """RFC 3339; empty: not known."""
     waits_for: str = ""
@@ -100,6 +108,10 @@ def _holding(
         asked_bytes=sum(holder.asked_bytes for _, _, holder in parts),
         used_bytes=None if None in used else sum(size or 0 for size in used),
         exceeds=any(holder.exceeds for _, _, holder in parts),
+        isolation=sorted({kind for _, _, holder in parts for kind in holder.isolation}),
+        lacks_isolation=any(holder.lacks_isolation for _, _, holder in parts),
+        exceeded_since=earliest(holder.exceeded_since for _, _, holder in parts),
+        evicted_from=earliest(holder.evicted_from for _, _, holder in parts),
         created=_created(pending, known),
     )
 

@@ -7,6 +7,7 @@ from sys import intern
 from typing import NamedTuple
 
 from gpushare_cli.decide.drain.cordon import cordon_reasons
+from gpushare_cli.decide.inspection.isolation import eviction_time
 from gpushare_cli.decide.inspection.shared_card import (
     CardHolder,
     ContainerHolding,
@@ -20,6 +21,7 @@ from gpushare_cli.decide.objects.share_node import (
     ObservedShare,
     ObservedShareNode,
 )
+from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.modes.table import mode_serving
@@ -45,6 +47,8 @@ class ServedClass(NamedTuple):
 
     resource: str
     unit: Unit | None
+    is_whole: bool
+    """Whether a pod gets whole cards."""
 
     def worth(self, units: int, shared: int) -> int:
         """Returns the bytes of ``units`` of a card that shares so many bytes; 0 where it is not known."""
@@ -56,7 +60,8 @@ def served_class(dialect: str, unit: str, resource: ResourceClass) -> ServedClas
     """A cluster has few different ones. ``unit``: of the node."""
     parsed = node_unit(unit)
     name = DIALECTS[dialect].resource_name(resource)
-    return ServedClass(name, part_of(parsed, resource) if parsed else None)
+    part = part_of(parsed, resource) if parsed else None
+    return ServedClass(name, part, resource is ResourceClass.CARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,16 +145,7 @@ class CardReader:
     def _holder(
         self, share: Share, given: Sequence[ObservedShare], served: ServedClass, shared: int
     ) -> CardHolder:
-        knows = self.knows_containers_use
-        containers = [
-            ContainerHolding(
-                container=intern(own.container),
-                units=own.units,
-                asked_bytes=served.worth(own.units, shared),
-                used_bytes=memory_bytes(own.used_memory) if knows else None,
-            )
-            for own in given
-        ]
+        containers = [self._container(own, served, shared) for own in given]
         return CardHolder(
             namespace=share.namespace,
             name=share.name,
@@ -157,8 +153,27 @@ class CardReader:
             state=_state(given),
             units=share.units,
             asked_bytes=served.worth(share.units, shared),
-            used_bytes=sum(own.used_bytes or 0 for own in containers) if knows and given else None,
+            used_bytes=sum(own.used_bytes or 0 for own in containers)
+            if self.knows_containers_use and given
+            else None,
             containers=containers,
+        )
+
+    def _container(self, own: ObservedShare, served: ServedClass, shared: int) -> ContainerHolding:
+        """A whole card of which nothing is reserved has no limit."""
+        asked, asked_bytes = self.node.spec.isolation, served.worth(own.units, shared)
+        can_have_limit = not served.is_whole or bool(memory_bytes(self.node.spec.reserved_memory))
+        exceeded_since = own.exceeded_since if self.knows_containers_use else ""
+        return ContainerHolding(
+            container=intern(own.container),
+            units=own.units,
+            asked_bytes=asked_bytes,
+            used_bytes=memory_bytes(own.used_memory) if self.knows_containers_use else None,
+            isolation=intern(own.isolation),
+            limit_bytes=asked_bytes if own.isolation and can_have_limit else None,
+            lacks_isolation=can_have_limit and not own.isolation and asked.memory != MemoryIsolation.NONE,
+            exceeded_since=exceeded_since,
+            evicted_from=eviction_time(exceeded_since, asked) if exceeded_since else "",
         )
 
 

@@ -22,6 +22,8 @@ class MissingNode(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class CardInspection(CommandReport, frozen=True, kw_only=True):
     kind: ClassVar[str] = "CardInspection"
+    time: str = ""
+    """When it was looked, RFC 3339."""
     nodes: Sequence[SharedNode] = ()
     missing: Sequence[MissingNode] = ()
     unread: Sequence[str] = ()
@@ -104,6 +106,7 @@ def card_inspection(
     nodes: Sequence[SharedNode],
     choice: InspectionChoice,
     *,
+    time: str = "",
     missing: Sequence[MissingNode] = (),
     unread: Sequence[str] = (),
 ) -> CardInspection:
@@ -112,6 +115,7 @@ def card_inspection(
     if choice.sort is not InspectionSort.NAME:
         shown.sort(key=_NODE_KEYS[choice.sort])
     return CardInspection(
+        time=time,
         nodes=shown,
         missing=[*missing, *_without_card(looked_at, shown, choice)],
         unread=unread,

@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, node_ledger
+from gpushare_cli.decide.inspection.isolation import node_isolation, with_driver_limits
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
@@ -48,17 +49,16 @@ def _shared_node(
     unmeasured, knows_cards, knows_containers = _measurement(node)
     is_unschedulable = node.name in unschedulable
     is_closed = bool(ledger.closed_reason) or is_unschedulable
-    cards = [
-        *CardReader(
-            node=node,
-            ledger=ledger,
-            share_node=share_node,
-            is_closed=is_closed,
-            knows_cards_use=knows_cards,
-            knows_containers_use=knows_containers,
-            faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},
-        ).cards()
-    ]
+    reader = CardReader(
+        node=node,
+        ledger=ledger,
+        share_node=share_node,
+        is_closed=is_closed,
+        knows_cards_use=knows_cards,
+        knows_containers_use=knows_containers,
+        faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},
+    )
+    cards = with_driver_limits([*reader.cards()])
     unit = node_unit(share_node.unit)
     return SharedNode(
         name=node.name,
@@ -70,6 +70,7 @@ def _shared_node(
         strategy=share_node.strategy.value,
         measures=node.spec.measurement.scope,
         unmeasured_reason=unmeasured,
+        isolation=node_isolation(node, cards),
         plugin_version=node.status.plugin_version,
         takes_pods=not is_closed,
         closed_reason=ledger.closed_reason or ("kubectl cordon" if is_unschedulable else ""),

@@ -13,6 +13,8 @@ from gpushare_core.api.names import (
     CARDS_CORDONED,
     CARDS_HEALTHY,
     CLEAR_FAULT_ANNOTATION,
+    ISOLATION_IN_FORCE,
+    ISOLATION_READY,
     LEDGER_IN_SYNC,
     MEMORY_EXCEEDED,
     REGISTERED,
@@ -26,6 +28,8 @@ GOOD_STATUS = {
     LEDGER_IN_SYNC: TRUE,
     UNIT_TOO_FINE: FALSE,
     UNIT_CHANGE_BLOCKED: FALSE,
+    ISOLATION_READY: TRUE,
+    ISOLATION_IN_FORCE: TRUE,
 }
 """Condition of a GPUShareNode -> its status where all is well. The others are shown card by card."""
 UNKNOWN_CARDS = "UnknownCards"
@@ -40,7 +44,8 @@ def node_problems(
     conditions = [*_conditions(node, cards)]
     yield from conditions
     has_usable_card = any(card.healthy and not card.cordoned for card in cards) or not cards
-    if closed_reason and has_usable_card and REGISTERED not in {problem.reason for problem in conditions}:
+    is_said = not {REGISTERED, ISOLATION_READY}.isdisjoint(problem.reason for problem in conditions)
+    if closed_reason and has_usable_card and not is_said:
         yield NodeProblem(
             reason="TakesNoPods",
             message=f"it takes no new pods: {closed_reason}",
@@ -102,10 +107,11 @@ def _card_problems(node: ObservedShareNode, card: SharedCard) -> Iterable[NodePr
         yield from _orphan(node, card, holder)
         for container in holder.containers:
             if container.exceeds:
+                evicted = f" Its pod is evicted from {at} on." if (at := container.evicted_from) else ""
                 yield NodeProblem(
                     reason=MEMORY_EXCEEDED,
                     message=f"card {card.index}: container {container.container} of pod {holder.pod} uses"
-                    " more memory than it asked for; other pods on the card may get none.",
+                    f" more memory than it asked for; other pods on the card may get none.{evicted}",
                     advice="Let the pod ask for more, or its program take less.",
                     command=f"kubectl gpushare top pods -n {holder.namespace}",
                     card=card.index,

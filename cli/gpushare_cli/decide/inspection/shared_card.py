@@ -3,10 +3,15 @@
 The garbage collector tracks none of it: a cluster has tens of thousands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
+
+
+def earliest(times: Iterable[str]) -> str:
+    """Returns the first of times of the API, without those that are empty."""
+    return min(filter(None, times), default="")
 
 
 class HolderState(StrEnum):
@@ -27,10 +32,22 @@ class ContainerHolding(Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     """What its units are worth."""
     used_bytes: int | None = None
     """None: not known."""
+    isolation: str = ""
+    """What it was given to keep it to its units: Hook or Driver; empty: nothing."""
+    limit_bytes: int | None = None
+    """To which that holds it on this card. None: nothing does."""
+    lacks_isolation: bool = False
+    """Whether its node asks for isolation, and its pod came before that."""
+    exceeded_since: str = ""
+    """RFC 3339; empty: it has not more than it asked for, or that is not known."""
+    evicted_from: str = ""
+    """RFC 3339: when its pod is evicted if it still has more then. Empty: it is not."""
 
     @property
     def exceeds(self) -> bool:
-        return self.used_bytes is not None and self.used_bytes > self.asked_bytes
+        return bool(self.exceeded_since) or (
+            self.used_bytes is not None and self.used_bytes > self.asked_bytes
+        )
 
 
 class CardHolder(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -54,6 +71,24 @@ class CardHolder(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     @property
     def exceeds(self) -> bool:
         return any(container.exceeds for container in self.containers)
+
+    @property
+    def exceeded_since(self) -> str:
+        """RFC 3339, of the first of its containers; empty: that is not known of any."""
+        return earliest(container.exceeded_since for container in self.containers)
+
+    @property
+    def evicted_from(self) -> str:
+        return earliest(container.evicted_from for container in self.containers)
+
+    @property
+    def isolation(self) -> Sequence[str]:
+        """What its containers were given to keep them to their units."""
+        return sorted({container.isolation for container in self.containers if container.isolation})
+
+    @property
+    def lacks_isolation(self) -> bool:
+        return any(container.lacks_isolation for container in self.containers)
 
 
 class ShownFault(Struct, frozen=True, kw_only=True, rename="camel", gc=False):

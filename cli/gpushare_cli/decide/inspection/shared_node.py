@@ -33,6 +33,26 @@ class NodeProblem(Struct, frozen=True, kw_only=True, rename="camel"):
     """The card's index, where it is about one."""
 
 
+UNAVAILABLE = "Unavailable"
+"""In ``ShownIsolation.given``."""
+
+
+class ShownIsolation(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What keeps the containers of a node to the memory of their units."""
+
+    asked: str
+    """By the policy: None, Hook or Driver."""
+    given: str = ""
+    """What new containers get now: None, Hook or Driver; Unavailable: what is asked for cannot be had, and no
+    new pod comes. Empty: the plugin does not say."""
+    in_force: str = ""
+    """Whether what containers were given holds them: True, False or Unknown; empty: none was given any."""
+    on_excess: str = ""
+    """Of a container that has more all the same: Report or Evict."""
+    grace_seconds: int = 0
+    """With Evict: how long it may have more."""
+
+
 class SharedNode(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     policy: str = ""
@@ -48,6 +68,8 @@ class SharedNode(Struct, frozen=True, kw_only=True, rename="camel"):
     """What is measured: Off, Cards or Containers; empty: not known."""
     unmeasured_reason: str = ""
     """Why the use of cards, or of containers, is not known."""
+    isolation: ShownIsolation | None = None
+    """None: no container has any, and none is asked for."""
     plugin_version: str = ""
     takes_pods: bool = True
     closed_reason: str = ""

@@ -8,12 +8,27 @@ class EventSeries(Struct, rename="camel"):
     last_observed_time: str | None = None
 
 
+EVICTED_FOR_MEMORY = "EvictedForMemory"
+"""Reason of the operator's Event about a pod that it has evicted for its excess. Source: ``EVENT_REASONS`` of
+its ``evictions.py``."""
+
+
+class EventSubject(Struct):
+    name: str = ""
+    namespace: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 class ObservedEvent(Struct, rename="camel"):
     """Source: ``events.k8s.io/v1`` Event. Those of older clients have the count in deprecated fields."""
 
     reason: str = ""
     note: str = ""
     type: str = ""
+    regarding: EventSubject = field(default_factory=EventSubject)
     event_time: str | None = None
     series: EventSeries | None = None
     reporting_controller: str = ""

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from gpushare_cli.decide.objects.share_node import ObservedCondition, condition_of
+from gpushare_cli.decide.objects.share_node import IsolationText, ObservedCondition, condition_of
 
 
 class PolicyMeta(Struct, rename="camel"):
@@ -25,6 +25,7 @@ class NodeRuleText(Struct, rename="camel"):
     mode: str = ""
     slices_per_card: int | None = None
     reserved_memory: str = "0"
+    isolation: IsolationText = field(default_factory=IsolationText)
 
 
 class PlacementText(Struct, rename="camel"):

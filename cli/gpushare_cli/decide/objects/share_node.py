@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
+from gpushare_core.api.enums import MemoryIsolation, OnExcess
 from gpushare_core.api.share_node import LenientCard, LenientMeta, LenientShare, LenientSpec
 
 
@@ -26,6 +27,8 @@ class ObservedShare(LenientShare, rename="camel"):
 
     used_memory: str = "0"
     """A quantity; ``0`` where it is not measured as well."""
+    isolation: str = ""
+    exceeded_since: str = ""
 
 
 class ObservedCard(LenientCard, rename="camel", kw_only=True):
@@ -55,11 +58,24 @@ class MeasurementScopeText(Struct):
     scope: str = ""
 
 
+class IsolationText(Struct, rename="camel"):
+    """What a policy asks to be done about containers that take more memory than they asked for."""
+
+    memory: str = MemoryIsolation.NONE
+    on_excess: str = OnExcess.REPORT
+    grace_seconds: int = 0
+
+    @property
+    def evicts(self) -> bool:
+        return self.on_excess == OnExcess.EVICT
+
+
 class ShareNodeSpec(LenientSpec, rename="camel"):
     policy: str = ""
     reserved_memory: str = "0"
     """A quantity: so much of each card is not shared."""
     measurement: MeasurementScopeText = field(default_factory=MeasurementScopeText)
+    isolation: IsolationText = field(default_factory=IsolationText)
 
 
 class ShareNodeStatus(Struct, rename="camel"):
@@ -67,6 +83,7 @@ class ShareNodeStatus(Struct, rename="camel"):
     plugin_version: str = ""
     memory_unit: str = ""
     dialect: str = ""
+    isolation: str = ""
     conditions: list[ObservedCondition] | None = None
     cards: list[ObservedCard] | None = None
     faults: list[CardFaultText] | None = None

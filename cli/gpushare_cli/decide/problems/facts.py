@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
 from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.pod_event import ObservedEvent
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_core.api.names import NAMESPACE
@@ -29,6 +30,7 @@ CALLS = "the Lease of the extender's calls"
 PENDING_PODS = "pods that wait"
 KUBERNETES = "the version of Kubernetes"
 HEARTBEATS = "the plugins' Leases"
+EVICTIONS = "Events of evicted pods"
 """Names of parts, as people read them."""
 
 
@@ -51,6 +53,8 @@ class StatusFacts:
     waiting: Sequence[UnplacedPod] = ()
     heartbeats: Mapping[str, InstalledLease] = field(default_factory=dict)
     """Node -> Lease of its plugin; read only where no operator does."""
+    evictions: Sequence[ObservedEvent] = ()
+    """About pods that were evicted for their excess; read only where a node's policy asks for that."""
     kubernetes: str = ""
     unread: Sequence[UnreadPart] = ()
 

@@ -8,9 +8,12 @@ from gpushare_cli.decide.objects.share_node import ObservedCondition
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import NAME, NAMES, Severity, StatusProblem
 from gpushare_core.api.conditions import FALSE, TRUE, UNKNOWN
+from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.api.names import (
     CARDS_CORDONED,
     CARDS_HEALTHY,
+    ISOLATION_IN_FORCE,
+    ISOLATION_READY,
     LEDGER_IN_SYNC,
     MEMORY_EXCEEDED,
     REGISTERED,
@@ -25,6 +28,7 @@ _DESCRIBE_NODE = f"kubectl describe node {NAME}"
 _KUBELET = f"kubectl get --raw /api/v1/nodes/{NAME}/proxy/healthz"
 _EDIT = "kubectl edit gpusharepolicy {policy}"
 _AUDIT = f"kubectl gpushare audit --node {NAME}"
+_VERSION = "kubectl gpushare version"
 _CRDS = "kubectl apply -k manifests/"
 
 
@@ -43,7 +47,7 @@ NOT_REGISTERED: Mapping[str, NodeRow] = {
     "PodResourcesUnreachable": NodeRow(_ERROR, "its kubelet does not say who holds what", _KUBELET),
     "LayoutUnknown": NodeRow(_ERROR, "it is not known on which cards units in use lie", _INSPECT),
     "LayoutNotRecorded": NodeRow(_ERROR, "the API server keeps no card layout: its CRDs are old", _CRDS),
-    "SpecUnreadable": NodeRow(_ERROR, "its plugin is too old for the policy", "kubectl gpushare version"),
+    "SpecUnreadable": NodeRow(_ERROR, "its plugin is too old for the policy", _VERSION),
     "NoCards": NodeRow(_ERROR, "no card that can be shared was found", _DESCRIBE),
     "UnitTooFine": NodeRow(_ERROR, "the policy's unit is too fine for it: it offers nothing", _EDIT),
     "UnitTooCoarse": NodeRow(_ERROR, "the policy's unit is larger than its cards", _EDIT),
@@ -108,6 +112,10 @@ def _rows(node: NodeState) -> Iterator[_Row]:
         row = NodeRow(Severity.NOTE, "pods may see cards that they do not hold", _DESCRIBE)
         yield row, "CardsUnprotected", registered.message
     is_registered = registered is not None and registered.status == TRUE
+    is_asked = node.spec.isolation.memory != MemoryIsolation.NONE
+    if is_registered and is_asked and node.is_answered and not node.status.isolation:
+        row = NodeRow(_WARNING, "its plugin is too old for the isolation that its policy asks for", _VERSION)
+        yield row, "IsolationUnknown", "new containers come without it"
     for type_, read in _READERS.items():
         condition = node.condition(type_)
         if condition is not None and (is_registered or condition.status != UNKNOWN):
@@ -172,6 +180,27 @@ def _excess(_node: NodeState, condition: ObservedCondition) -> Iterator[_Row]:
         yield row, condition.reason, condition.message
 
 
+def _isolation_ready(_node: NodeState, condition: ObservedCondition) -> Iterator[_Row]:
+    if condition.status == FALSE:
+        sentence = "it cannot have the isolation that its policy asks for: no new pod gets its cards"
+        yield NodeRow(_ERROR, sentence, _DESCRIBE), condition.reason, condition.message
+    elif condition.status == UNKNOWN:
+        sentence = "it is not known whether it can have the isolation that its policy asks for"
+        yield NodeRow(_WARNING, sentence, _DESCRIBE), condition.reason, condition.message
+
+
+def _isolation_in_force(_node: NodeState, condition: ObservedCondition) -> Iterator[_Row]:
+    if condition.status == FALSE:
+        sentence = "containers are not held to their share, though they were given what does that"
+        yield NodeRow(_WARNING, sentence, _INSPECT), condition.reason, condition.message
+    elif condition.status == UNKNOWN:
+        sentence = "it is not known whether containers are held to their share"
+        yield NodeRow(_WARNING, sentence, _DESCRIBE), condition.reason, condition.message
+    elif condition.status == TRUE and condition.message:
+        sentence = "containers are held to less than their share of some cards"
+        yield NodeRow(Severity.NOTE, sentence, _INSPECT), "SmallestShare", condition.message
+
+
 _READERS = {
     CARDS_HEALTHY: _health,
     CARDS_CORDONED: _cordon,
@@ -179,6 +208,8 @@ _READERS = {
     UNIT_TOO_FINE: _too_fine,
     UNIT_CHANGE_BLOCKED: _unit_change,
     MEMORY_EXCEEDED: _excess,
+    ISOLATION_READY: _isolation_ready,
+    ISOLATION_IN_FORCE: _isolation_in_force,
 }
 """Type of a condition -> what of it is a problem. Unknown counts where the plugin is registered: otherwise
 ``Registered`` says why nothing is known."""

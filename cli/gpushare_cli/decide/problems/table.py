@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from gpushare_cli.decide.problems.cards import card_problems
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.installation import installation_problems
+from gpushare_cli.decide.problems.isolation import isolation_problems
 from gpushare_cli.decide.problems.nodes import NOT_IN_SYNC, node_problems
 from gpushare_cli.decide.problems.pods import pod_problems
 from gpushare_cli.decide.problems.policies import policy_problems
@@ -17,6 +18,7 @@ FAMILIES: tuple[Callable[[StatusFacts], Iterable[StatusProblem]], ...] = (
     node_problems,
     card_problems,
     pod_problems,
+    isolation_problems,
     skew_problems,
 )
 REPEATED: Mapping[str, Collection[str]] = {

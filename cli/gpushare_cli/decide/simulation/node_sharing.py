@@ -4,6 +4,7 @@ from collections import Counter
 
 from gpushare_cli.decide.simulation.policy_change import NodeSharing, PodInTheWay
 from gpushare_cli.decide.simulation.redivision import mode_of, unit_in_force
+from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.text.json_object import Json
 
 
@@ -16,8 +17,15 @@ def sharing_of(share_node: Json | None) -> NodeSharing:
         policy=str(spec_of(share_node).get("policy", "")),
         mode=mode_of(share_node),
         unit=unit.text if unit else "",
+        isolation=isolation_of(share_node),
         cards=len(status.get("cards") or ()) if unit else None,
     )
+
+
+def isolation_of(share_node: Json | None) -> str:
+    """Returns what is asked for to hold containers to their share; empty for nothing."""
+    asked = str((spec_of(share_node).get("isolation") or {}).get("memory", MemoryIsolation.NONE))
+    return "" if asked == MemoryIsolation.NONE else asked
 
 
 def pods_on(share_node: Json | None) -> list[PodInTheWay]:

@@ -45,6 +45,8 @@ class NodeSharing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     policy: str = ""
     mode: str = ""
     unit: str = ""
+    isolation: str = ""
+    """What is asked for: Hook or Driver; empty: nothing."""
     cards: int | None = None
     """None where nobody knows before a plugin has looked."""
 

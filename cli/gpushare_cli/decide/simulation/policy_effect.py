@@ -162,8 +162,9 @@ def _divides_anew(unit: NodeUnit, in_force: NodeUnit, spec: Json, present: Json)
 
 
 def _differ(before: Json, after: Json) -> bool:
-    """Fields that only a newer version knows do not count."""
-    return any(before.get(key) != value for key, value in after.items())
+    """Fields that only a newer version knows do not count. Without isolation the field is left out."""
+    is_isolated_otherwise = before.get("isolation") != after.get("isolation")
+    return is_isolated_otherwise or any(before.get(key) != value for key, value in after.items())
 
 
 def _asked_sharing(coming: Json | None, effect: NodeEffect) -> NodeSharing:
@@ -178,5 +179,6 @@ def _asked_sharing(coming: Json | None, effect: NodeEffect) -> NodeSharing:
         policy=shown.policy,
         mode=str(spec.get("mode", "")),
         unit=unit.text if unit else "",
+        isolation=shown.isolation,
         cards=shown.cards,
     )

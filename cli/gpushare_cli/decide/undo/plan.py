@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
+    LEAVE_FILES_ANNOTATION,
     UndoNode,
     UndoObject,
     UndoObjects,
@@ -13,13 +14,17 @@ from gpushare_cli.decide.undo.objects import (
 )
 from gpushare_cli.decide.undo.report import HeldPod, UndoPlan, UndoStep, UndoWarning
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY_LABEL
+from gpushare_core.api.plugin_heartbeat import PREFIX, IsolationFiles
 
 EXTENDER = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
 OPERATOR = "kubectl get deployments -A -l app.kubernetes.io/name=gpushare"
 LET_GO = "kubectl annotate gpusharepolicy {policy} gpushare.io/let-go={node}"
+
+LEAVE_FILES = f"kubectl annotate gpusharepolicy {{policies}} {LEAVE_FILES_ANNOTATION}=true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,7 @@ def undo_plan(undoing: Undoing) -> UndoPlan:
         steps=[*_steps(undoing)],
         warnings=[*_warnings(undoing)],
         pods=_pods(undoing),
+        nodes_with_files=[*_isolation_files(undoing, are_left=True)],
     )
 
 
@@ -121,6 +127,22 @@ def _pods(undoing: Undoing) -> list[HeldPod]:
     return sorted(held, key=lambda pod: (pod.namespace, pod.name, pod.node))
 
 
+def _isolation_files(undoing: Undoing, *, are_left: bool) -> dict[str, IsolationFiles]:
+    """Returns node -> the files there. They are left on nodes that are not Ready, where nobody removes them,
+    and by policies that say so."""
+    leaving = {policy.name for policy in undoing.going if policy.leaves_files}
+    left = {node.name: node.policy in leaving or not node.is_ready for node in undoing.objects.nodes}
+    read = {lease.name.removeprefix(PREFIX): lease.isolation_files for lease in undoing.objects.leases}
+    nodes = (name for name in undoing.nodes if left[name] is are_left)
+    return {name: files for name in nodes if (files := read.get(name)) is not None}
+
+
+def _waited_for(undoing: Undoing) -> list[str]:
+    found = _isolation_files(undoing, are_left=False)
+    more = [f"{files.more} more on {node}" for node, files in found.items() if files.more]
+    return [*(pod for files in found.values() for pod in files.pods), *more]
+
+
 def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
     if not undoing.has_operator:
         yield UndoWarning(
@@ -133,6 +155,14 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
                 " kube-scheduler is restored. If it is lost for ever:",
                 command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )
+    if waited_for := _waited_for(undoing):
+        have = "has" if len(waited_for) == 1 else "have"
+        policies = " ".join(policy.name for policy in undoing.going if not policy.leaves_files)
+        yield UndoWarning(
+            says=f"What comes after the isolation files waits until {listed(waited_for)} {have} ended. To"
+            " wait no longer, and leave these files on the nodes:",
+            command=LEAVE_FILES.format(policies=policies),
+        )
     for name, message in undoing.conflicted:
         yield UndoWarning(says=f"Nodes may go to policy {name}, which says: {message}")
 
@@ -255,6 +285,12 @@ STEPS = (
         says="Volcano's scheduler gets back the configuration that it had before, from the backup {objects}.",
         objects=_volcano,
         backend=Backend.VOLCANO,
+    ),
+    StepRow(
+        name="isolation files",
+        says="The plugins remove isolation files from nodes. What follows waits until the pods have ended"
+        " that need these: {objects}.",
+        objects=_waited_for,
     ),
     StepRow(
         name="plugins and labels",

@@ -63,6 +63,8 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What will be in the way."""
     pods: Sequence[HeldPod]
     """With units on these nodes."""
+    nodes_with_files: Sequence[str] = ()
+    """Nodes on which isolation files stay: a policy says so, or nobody can remove them there now."""
 
 
 class UndoReport(CommandReport, frozen=True, kw_only=True):

@@ -63,11 +63,23 @@ class ContainerUseRow(UseRow, frozen=True, kw_only=True, rename="camel"):
     card: int
     card_uuid: str
     units: int
+    isolation: str = ""
+    """What keeps it to its units: Hook or Driver; empty: nothing."""
+    limit_bytes: int | None = None
+    """None: nothing holds it."""
+    lacks_isolation: bool = False
+    """Whether its node asks for isolation, and its pod came before that."""
+    exceeded_since: str = ""
+    """RFC 3339; empty: it has not more than it asked for, or that is not known."""
+    evicted_from: str = ""
+    """RFC 3339: when its pod is evicted if it still has more then. Empty: it is not."""
 
 
 class TopReport(CommandReport, frozen=True, kw_only=True):
     kind: ClassVar[str] = "MemoryUse"
     of: TopOf
+    looked_at: str = ""
+    """RFC 3339."""
     namespace: str = ""
     """Empty: all."""
     nodes: Sequence[NodeUseRow] = ()
@@ -107,13 +119,14 @@ def top_report(
     *,
     of: TopOf,
     sort: TopSort,
+    looked_at: str = "",
     namespace: str = "",
     unmeasured: Sequence[str] = (),
     unread: Sequence[str] = (),
 ) -> TopReport:
     """``namespace``: only cards of which its pods hold something, and its containers; empty for all."""
     chosen = [(node, [card for card in node.cards if _has_holder(card, namespace)]) for node in nodes]
-    report = TopReport(of=of, namespace=namespace, unmeasured=unmeasured, unread=unread)
+    report = TopReport(of=of, looked_at=looked_at, namespace=namespace, unmeasured=unmeasured, unread=unread)
     if of is TopOf.NODES:
         rows = [_node_row(node, cards) for node, cards in chosen if cards]
         return replace(report, nodes=_ordered(rows, sort))
@@ -176,4 +189,9 @@ def _container_rows(node: SharedNode, card: SharedCard, namespace: str) -> Itera
                     card=card.index,
                     card_uuid=card.uuid,
                     units=container.units,
+                    isolation=container.isolation,
+                    limit_bytes=container.limit_bytes,
+                    lacks_isolation=container.lacks_isolation,
+                    exceeded_since=container.exceeded_since,
+                    evicted_from=container.evicted_from,
                 )

@@ -122,6 +122,8 @@ class PodExplanation(CommandReport, frozen=True, kw_only=True):
     cards: list[CardOfPod] = msgspec.field(default_factory=list)
     choice: list[str] = msgspec.field(default_factory=list)
     """Why the pod has these cards, as far as that can be known, in sentences."""
+    isolation: list[str] = msgspec.field(default_factory=list)
+    """What holds its containers to their share of a card, in sentences; empty where that is not known."""
     containers: list[ContainerWords] = msgspec.field(default_factory=list)
     """Those that do not run, of a pod that has a node."""
     findings: list[Finding] = msgspec.field(default_factory=list)

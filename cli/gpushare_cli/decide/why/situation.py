@@ -12,6 +12,8 @@ from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.scheduling.node_rules import obstacles
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.why.cluster_facts import ClusterFacts
+from gpushare_core.api.conditions import FALSE
+from gpushare_core.api.names import ISOLATION_READY
 from gpushare_core.dialects.annotation_room import lack_of_room, worst_size
 from gpushare_core.placement.modes.table import crowded_container_reason, too_many_units_reason
 from gpushare_core.placement.requests import PodRequest
@@ -50,6 +52,8 @@ class PodSituation:
     """All PodDisruptionBudgets."""
     events: Sequence[ObservedEvent] | None = None
     """About the pod, the latest first."""
+    evictions: Sequence[ObservedEvent] = ()
+    """About pods of its namespace that were evicted because they had more memory than they asked for."""
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
@@ -58,6 +62,17 @@ class PodSituation:
     def allowed_nodes(self) -> list[str]:
         """The nodes with cards to which taints, selectors and the like let the pod, sorted; those of which
         nothing is known as well."""
+        return [name for name in self._permitted_nodes if name not in self.unable_nodes]
+
+    @cached_property
+    def unable_nodes(self) -> dict[str, ObservedShareNode]:
+        """The others of them: they take no new pods, because they cannot have the isolation asked for."""
+        nodes = (self.share_nodes[name] for name in self._permitted_nodes if name in self.share_nodes)
+        ready = ((node, node.condition(ISOLATION_READY)) for node in nodes)
+        return {node.name: node for node, said in ready if said and said.status == FALSE}
+
+    @cached_property
+    def _permitted_nodes(self) -> list[str]:
         known, spec = self.cluster.nodes or {}, written_pod(self.pod).spec
         return [
             name
@@ -91,6 +106,11 @@ class PodSituation:
     @property
     def name(self) -> str:
         return self.kube_pod.metadata.name
+
+    @property
+    def generate_name(self) -> str:
+        """With which its name begins, and those of the other pods of what made it; empty for others."""
+        return str(self.pod.get("metadata", {}).get("generateName") or "")
 
     @property
     def node(self) -> str:

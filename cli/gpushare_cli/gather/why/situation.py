@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gpushare_cli.decide.objects.pod_event import ObservedEvent
+from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEvent
 from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
@@ -61,7 +61,7 @@ async def read_situation(client: KubeClient, pod: Json, *, exists: bool, now: da
 
 async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: datetime) -> PodSituation:
     """Of a pod that is bound the cluster beside its node does not matter."""
-    share_nodes, found = await asyncio.gather(
+    share_nodes, found, evictions = await asyncio.gather(
         reader.list(
             SHARE_NODES_NAME,
             SHARE_NODES,
@@ -69,6 +69,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
             field_selector=f"metadata.name={kube_pod.spec.node_name}",
         ),
         _events(reader, kube_pod),
+        _evictions(reader, pod, kube_pod),
     )
     ledger, observed = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
     return PodSituation(
@@ -80,6 +81,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
         ledger=ledger,
         share_nodes=observed,
         events=found,
+        evictions=evictions or (),
         unread=reader.unread,
     )
 
@@ -88,10 +90,11 @@ async def _waiting(
     reader: LenientReader, pod: Json, kube_pod: KubePod, *, exists: bool, now: datetime
 ) -> PodSituation:
     namespace = kube_pod.metadata.namespace
-    share_nodes, pending, found, cluster = await asyncio.gather(
+    share_nodes, pending, found, evictions, cluster = await asyncio.gather(
         reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
         reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
         _events(reader, kube_pod) if exists else _no_events(),
+        _evictions(reader, pod, kube_pod) if exists else _no_events(),
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
     others = read_pending(pending or ())
@@ -110,6 +113,7 @@ async def _waiting(
             if not other.spec.node_name and other.metadata.uid != kube_pod.metadata.uid
         ],
         events=found,
+        evictions=evictions or (),
         cluster=cluster,
         unread=reader.unread,
     )
@@ -145,6 +149,15 @@ async def _events(reader: LenientReader, pod: KubePod) -> list[ObservedEvent] | 
     path = events(pod.metadata.namespace)
     found = await reader.list("Events of the pod", path, shape=ObservedEvent, field_selector=selector)
     return None if found is None else sorted(found, key=lambda event: event.last_seen, reverse=True)
+
+
+async def _evictions(reader: LenientReader, pod: Json, kube_pod: KubePod) -> list[ObservedEvent] | None:
+    """Of a pod that something has made, for it may be in the place of one that was evicted."""
+    if not pod["metadata"].get("ownerReferences"):
+        return []
+    selector = f"regarding.kind=Pod,reason={EVICTED_FOR_MEMORY}"
+    path = events(kube_pod.metadata.namespace)
+    return await reader.list("Events of the pod", path, shape=ObservedEvent, field_selector=selector)
 
 
 async def _no_events() -> list[ObservedEvent] | None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gpushare_core.api.enums import LogLevel, Preemption, UnitChange
-from gpushare_core.api.names import REGISTERED, UNIT_TOO_FINE
+from gpushare_core.api.names import ISOLATION_READY, REGISTERED, UNIT_TOO_FINE
 from gpushare_core.api.share_node import (
     LenientCard,
     LenientCondition,
@@ -328,7 +328,12 @@ def _closed_reason(node: LenientShareNode, status: LenientStatus) -> str:
     if node.spec.dialect not in DIALECTS:
         return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
     conditions = status.conditions or ()
-    return _not_registered(conditions) or _draining(node.spec, status) or _no_open_card(status.cards or ())
+    return (
+        _not_registered(conditions)
+        or _draining(node.spec, status)
+        or _not_isolated(conditions)
+        or _no_open_card(status.cards or ())
+    )
 
 
 def _draining(spec: LenientSpec, status: LenientStatus) -> str:
@@ -356,6 +361,14 @@ def _not_registered(conditions: Iterable[LenientCondition]) -> str:
     reason = "node(s) whose GPU cards are not registered with the kubelet yet"
     message = printable(registered.message, max_bytes=MAX_MESSAGE) if registered is not None else ""
     return f"{reason}: {message}" if message else reason
+
+
+def _not_isolated(conditions: Iterable[LenientCondition]) -> str:
+    """Returns a reason where pods would run without the isolation that the policy asks for."""
+    ready = next((condition for condition in conditions if condition.type == ISOLATION_READY), None)
+    if ready is None or ready.status != "False":
+        return ""
+    return f"node(s) without isolation: {printable(ready.message, max_bytes=MAX_MESSAGE)}"
 
 
 def _no_open_card(cards: Sequence[LenientCard]) -> str:

@@ -8,7 +8,12 @@ from pydantic import ValidationError
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION, read_marks
+from gpushare_operator.cluster.labels import (
+    LEAVE_ISOLATION_FILES_ANNOTATION,
+    LET_GO_ANNOTATION,
+    RETRY_ANNOTATION,
+    read_marks,
+)
 from gpushare_operator.cluster.object_parts import is_deleting
 from gpushare_operator.cluster.objects import PolicyObject
 
@@ -27,6 +32,7 @@ def read_policy(body: Json) -> PolicyObject:
         finalizers=tuple(metadata.get("finalizers", ())),
         retry=annotations.get(RETRY_ANNOTATION, ""),
         let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
+        leaves_isolation_files=annotations.get(LEAVE_ISOLATION_FILES_ANNOTATION) == "true",
         marks=read_marks(metadata.get("labels") or {}, annotations),
         spec=spec,
         error=error,

@@ -1,6 +1,6 @@
 """What the operator knows of a GPUShareNode."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
@@ -13,10 +13,13 @@ from gpushare_core.api.names import REGISTERED, VERSION_LABEL
 from gpushare_core.api.share_node import MemoryTotals, UnitTotals
 from gpushare_core.audit import readers as audited
 from gpushare_core.audit.auditor import status_differences
+from gpushare_core.placement.modes.table import class_of_lock
+from gpushare_core.placement.quantity import format_memory, parse_memory
+from gpushare_core.placement.units import parse_node_unit, part_of
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.cluster.object_parts import is_deleting, read_time, true_condition
-from gpushare_operator.cluster.objects import ShareNodeObject
+from gpushare_operator.cluster.objects import Excess, ShareNodeObject
 
 Totals = TypeVar("Totals", UnitTotals, MemoryTotals)
 
@@ -46,10 +49,41 @@ def read_share_node(body: Json) -> ShareNodeObject:
         sick_cards=tuple(f"card {card.get('index', 0)} ({card.get('uuid', '')})" for card in sick),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
         card_indices=tuple(sorted(card.get("index", 0) for card in cards)),
+        excesses=tuple(_excesses(body.get("spec") or {}, status)),
         differences=tuple(status_differences(audited.read_share_node(body))),
         version=intern((metadata.get("labels") or {}).get(VERSION_LABEL, "")),
         plugin_version=intern(str(status.get("pluginVersion", ""))),
     )
+
+
+def _excesses(spec: Json, status: Json) -> Iterator[Excess]:
+    """Most containers keep to what they asked for: only the others are kept. A pod that the API server does
+    not have cannot be evicted."""
+    for card in status.get("cards", ()):
+        for share in card.get("pods") or ():
+            text = "" if share.get("orphaned") else share.get("exceededSince")
+            if text and (since := read_time(text)):
+                yield Excess(
+                    namespace=str(share.get("namespace", "")),
+                    pod=str(share.get("name", "")),
+                    uid=str(share.get("uid", "")),
+                    container=str(share.get("container", "")),
+                    card=str(card.get("uuid", "")),
+                    since=since,
+                    used=str(share.get("usedMemory", "")),
+                    asked=_memory_asked(share, card, unit=str(status.get("memoryUnit", "")), spec=spec),
+                )
+
+
+def _memory_asked(share: Json, card: Json, *, unit: str, spec: Json) -> str:
+    """Returns what the units of ``share`` are in memory, for people; empty where that is not known."""
+    try:
+        parsed, lock = parse_node_unit(unit), class_of_lock(str(card.get("lock", "")))
+        part = part_of(parsed, lock) if lock else parsed.parts[0]
+        shared = parse_memory(card.get("memory", "")) - parse_memory(spec.get("reservedMemory", "0"))
+        return format_memory(part.memory_of(int(share.get("units", 0)), max(0, shared))) if part else ""
+    except (ValueError, TypeError):
+        return ""
 
 
 def _registered_since(status: Json) -> datetime | None:

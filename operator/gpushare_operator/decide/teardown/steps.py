@@ -21,6 +21,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.nodes.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
 from gpushare_operator.decide.teardown.capacity import capacity, clear_capacity
+from gpushare_operator.decide.teardown.isolation import isolation_files_left
 from gpushare_operator.decide.teardown.plugins import plugins_and_labels, remove_plugins_and_labels
 
 
@@ -51,6 +52,9 @@ _FIRST = TeardownStep(
     ),
 )
 _LAST = (
+    # Containers that run go on without a GPUShareNode, and may start again: what they mount has to be there.
+    # Only the plugin knows which of them have ended, and removes it then.
+    TeardownStep(name="isolation files", scope=Scope.POLICY, waiting_for=isolation_files_left),
     # The plugins, when no scheduler counts on them any more. Without their labels nodes are as before.
     TeardownStep(
         name="plugins and labels",
@@ -83,7 +87,7 @@ def teardown_steps(needed: Backend | None) -> list[TeardownStep]:
 
     First nothing is offered any more: while units are offered, a scheduler without the extender would put
     pods on cards without room. Then the schedulers are disconnected while the extender still answers. Then
-    the plugins go, and last the policy's finalizer.
+    the plugins go, once no container needs what they look after, and last the policy's finalizer.
     """
     backends = (backend for backend in BACKENDS.values() if backend.name is not needed)
     return [_FIRST, *(step for backend in backends for step in backend.teardown_steps), *_LAST]

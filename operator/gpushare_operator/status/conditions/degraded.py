@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.api.names import ISOLATION_IN_FORCE
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.policies import conditions, served
@@ -32,6 +33,7 @@ def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]
         *_spec_problems(policy, list(nodes.by_node(lambda report: report.assignment.is_kept))),
         *_shadowed_rules(policy, nodes),
         *writes,
+        *_isolation_problems(nodes),
         *_card_problems(nodes),
     ]
     if not problems:
@@ -79,6 +81,17 @@ def _card_problems(nodes: PolicyNodes) -> list[Problem]:
     return problems
 
 
+def _isolation_problems(nodes: PolicyNodes) -> list[Problem]:
+    names = nodes.reported(ISOLATION_IN_FORCE)
+    if not names:
+        return []
+    message = (
+        f"containers may take more memory than they asked for on {listed(names)}: the condition"
+        f" {ISOLATION_IN_FORCE} of the GPUShareNode names them, and says what to do"
+    )
+    return [Problem(conditions.ISOLATION_NOT_IN_FORCE, message)]
+
+
 def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
@@ -100,3 +113,15 @@ def contested_problems(contested: Sequence[str]) -> list[Problem]:
         return []
     message = f"{'; '.join(contested[:3])}; it is repeated ever more rarely, at last every five minutes"
     return [Problem(conditions.CHANGES_CONTESTED, message)]
+
+
+def eviction_problems(unevicted: Sequence[str]) -> list[Problem]:
+    """Returns the problem of pods that are to be evicted and that the API server keeps."""
+    if not unevicted:
+        return []
+    more = f"; and {len(unevicted) - 3} more" if len(unevicted) > 3 else ""
+    message = (
+        f"evictions are refused, trying again: {'; '.join(unevicted[:3])}{more}; PodDisruptionBudgets count:"
+        " let them allow it, or delete such a pod"
+    )
+    return [Problem(conditions.EVICTIONS_REFUSED, message)]

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gpushare_core.api.names import REGISTERED
+from gpushare_core.api.conditions import FALSE
+from gpushare_core.api.names import ISOLATION_READY, REGISTERED
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.decide.unavailable_plugins import why_unavailable
 
@@ -36,3 +37,7 @@ def _obstacles(state: ObservedState) -> Iterator[str]:
     # The plugin runs: now it is up to the kubelet.
     if registered and registered.status != "True":
         yield f"{registered.reason}: {registered.message}"
+    # It offers nothing new until its containers can be kept to their units.
+    isolated = share.conditions.get(ISOLATION_READY)
+    if isolated and isolated.status == FALSE:
+        yield f"{isolated.reason}: {isolated.message}"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
+from gpushare_core.api.conditions import FALSE, TRUE
+from gpushare_core.api.names import ISOLATION_IN_FORCE, UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.nodes.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
@@ -56,7 +57,7 @@ class NodeReport:
     hidden_labels: tuple[str, ...] = ()
     """Labels of the dialect, ``KEY=VALUE``, of which somebody else has set another value."""
     reported: tuple[tuple[str, ReportedCondition], ...] = ()
-    """By type, the conditions that policies repeat, if they are True and about what is asked for now."""
+    """By type, the conditions that policies repeat, if they tell of a problem with what is asked for now."""
     unhealthy_cards: int = 0
     offered_by_others: frozenset[str] = frozenset()
     difference: str = ""
@@ -96,7 +97,7 @@ class PolicyNodes:
         return found
 
     def reported(self, type_: str) -> dict[str, ReportedCondition]:
-        """Returns node name -> the condition, of the nodes for which it is True."""
+        """Returns node name -> the condition, of the nodes where it tells of a problem."""
         return self.by_node(lambda report: dict(report.reported).get(type_))
 
     def is_sharing(self, name: str) -> bool:
@@ -112,8 +113,8 @@ def policy_nodes(snapshot: ClusterSnapshot, policy: PolicyObject, *, is_cut: boo
     return PolicyNodes(claimants, snapshot.states, index, {**planned.defects, **index.defects}, is_cut)
 
 
-REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
-"""Types of the conditions of GPUShareNodes that a policy repeats."""
+REPEATED = {UNIT_CHANGE_BLOCKED: TRUE, UNIT_TOO_FINE: TRUE, ISOLATION_IN_FORCE: FALSE}
+"""Type of a condition of GPUShareNodes that a policy repeats -> the status that tells of a problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
 
 def _reported(share: ShareNodeObject) -> Iterator[tuple[str, ReportedCondition]]:
     """Yields no conditions about an earlier spec: they may be about another unit."""
-    for type_ in REPEATED if share.observed_generation == share.generation else ():
+    for type_, status in REPEATED.items() if share.observed_generation == share.generation else ():
         condition = share.conditions.get(type_)
-        if condition and condition.status == "True":
+        if condition and condition.status == status:
             yield type_, ReportedCondition(condition.reason, condition.message or condition.reason)

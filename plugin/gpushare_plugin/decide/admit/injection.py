@@ -1,7 +1,8 @@
 """What a container gets with its units: variables, device nodes, mounts, names for the container runtime."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gpushare_core.api.enums import Injection
@@ -9,6 +10,9 @@ from gpushare_core.api.share_node import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardGrant, ContainerGrant
 from gpushare_core.placement.modes.table import mode_serving
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.isolation.kind import CardLimit, GrantedMemory, IsolationChoice
+from gpushare_plugin.decide.isolation.table import NO_ISOLATION
 from gpushare_plugin.decide.units.errors import UnusableUnitsError
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id
@@ -33,19 +37,51 @@ class ContainerAnswer:
     mounts: tuple[HostMount, ...] = ()
     cdi_devices: tuple[str, ...] = ()
     """Qualified names."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Path on the node -> content: what has to be there before the kubelet is answered."""
 
 
 def container_answer(
-    ids: Sequence[str], layout: Layout, dialect: Dialect, devices: Devices
+    ids: Sequence[str],
+    layout: Layout,
+    dialect: Dialect,
+    devices: Devices,
+    isolation: IsolationChoice = NO_ISOLATION,
 ) -> ContainerAnswer:
     """Returns what a container with the units ``ids`` gets of their cards alone, injected as ``devices``
-    says.
+    says, and what keeps it to the memory of these units.
 
     Raises ``UnusableUnitsError`` where the IDs are not of this node, do not lie on cards as the mode has it,
     or what the inventory gives with their cards cannot be in one container.
     """
     placed, grant = _granted(ids, layout)
-    cards, variables = [one.card for one in placed], dialect.environment(grant)
+    answer = _injected([one.card for one in placed], dialect.environment(grant), dialect, devices)
+    if grant.resource is ResourceClass.CARD and not layout.reserved:
+        return answer  # a limit as large as the card limits nothing
+    return _isolated(answer, ids, grant, isolation)
+
+
+def _isolated(
+    answer: ContainerAnswer, ids: Sequence[str], grant: ContainerGrant, isolation: IsolationChoice
+) -> ContainerAnswer:
+    granted = GrantedMemory(
+        numbers=array("I", sorted(map(decode_id, ids))),
+        limits=tuple(CardLimit(uuid=card.uuid, memory=card.memory) for card in grant.cards),
+        context_memory=isolation.context_memory,
+        folder=isolation.folder,
+    )
+    equipment = isolation.kind.equipment(granted)
+    return replace(
+        answer,
+        variables={**answer.variables, **equipment.variables},
+        mounts=_distinct([*answer.mounts, *equipment.mounts]),
+        files=equipment.files,
+    )
+
+
+def _injected(
+    cards: Sequence[PhysicalCard], variables: dict[str, str], dialect: Dialect, devices: Devices
+) -> ContainerAnswer:
     if devices.injection is Injection.CDI:
         return _by_cdi(cards, variables, dialect, devices.cdi_kind)
     if not any(card.equipment for card in cards):
@@ -143,7 +179,7 @@ def _distinct(parts: Iterable[_Part]) -> tuple[_Part, ...]:
     for part in parts:
         if placed.setdefault(part.container_path, part) != part:
             raise UnusableUnitsError(
-                f"two of the container's cards come with different things at {part.container_path}: give them"
-                " different containerPaths in the node's inventory"
+                f"two of the container's cards, or a card and its isolation, come with different things at"
+                f" {part.container_path}: give them different containerPaths in the node's inventory"
             )
     return tuple(placed.values())

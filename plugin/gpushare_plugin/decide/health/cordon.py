@@ -49,8 +49,8 @@ def cordoned(reading: Reading, cordon: Cordon) -> Reading:
 
 
 def kept_units(layout: Layout | None, holdings: Iterable[Sequence[int]]) -> frozenset[int]:
-    """Returns the units of cordoned cards in ``holdings``, which pods have or are about to get."""
-    placed = [card for card in layout.cards if card.card.cordoned] if layout else []
+    """Returns the units in ``holdings``, held or about to be, of cards that take no new pods."""
+    placed = [card for card in layout.cards if card.card.is_kept] if layout else []
     if not placed:
         return frozenset()
     spans = [range(card.first, card.end) for card in placed]

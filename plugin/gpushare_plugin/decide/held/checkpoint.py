@@ -4,16 +4,41 @@ Unlike PodResources it names pods by UID, has ordinary init containers, and outl
 may have pods that have ended since it was written.
 """
 
+import re
 from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from gpushare_core.api.bounds import is_card_uuid
+from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.text.whole_number import is_number
 from gpushare_plugin.decide.units.foreign_units import ForeignUnits, dialect_of
+
+ISOLATION_VARIABLE = "GPUSHARE_ISOLATION"
+"""In the environment of a container: which kind of isolation it was given."""
+LIMIT_VARIABLE = "NVIDIA_GPU_MEMORY_LIMIT"
+"""With kind Driver: MiB of each card."""
+LIMITS_PATH = "/etc/gpushare/limits"
+"""With kind Hook: where a container has its file of limits. On the node the file is named by the container's
+identity."""
+_IDENTITY = re.compile("[0-9a-f]{32}")
+_KINDS = {kind.value: kind for kind in MemoryIsolation if kind is not MemoryIsolation.NONE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenIsolation:
+    """What a container was given to keep it to the memory of its units."""
+
+    kind: MemoryIsolation
+    identity: str = ""
+    """With kind Hook: the name of its file of limits; empty when unknown."""
+    memory: int = 0
+    """With kind Driver: bytes of each card; 0 when unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +71,7 @@ class CheckpointEntry:
     foreign: tuple[ForeignUnits, ...] = ()
     unit: str = ""
     """What the container was told that one unit is; empty when unknown."""
+    isolation: GivenIsolation | None = None
 
     def shares(self, numbers: "array[int]") -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
@@ -72,9 +98,13 @@ class StoredUnits:
 
 
 def read_answer(
-    units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
+    units: StoredUnits,
+    variables: Mapping[str, str],
+    device_nodes: Collection[str] = (),
+    mounts: Mapping[str, str] = MappingProxyType({}),
 ) -> CheckpointEntry:
-    """Returns the entry of ``units`` by the environment and the device nodes (paths) that a plugin answered.
+    """Returns the entry of ``units`` by the environment, the device nodes (paths) and the mounts (path in the
+    container -> path on the node) that a plugin answered.
 
     Ours names the cards by UUID in every dialect; another plugin's answer names the card in its own way.
     """
@@ -104,6 +134,20 @@ def read_answer(
             for place, uuid in enumerate(uuids if is_even else ())
         ),
         unit=variables.get(Dialect.unit_variable, ""),
+        isolation=_isolation(variables, mounts),
+    )
+
+
+def _isolation(variables: Mapping[str, str], mounts: Mapping[str, str]) -> GivenIsolation | None:
+    """Returns None also for a kind that this version does not know."""
+    kind = _KINDS.get(variables.get(ISOLATION_VARIABLE, ""))
+    if kind is None:
+        return None
+    name = mounts.get(LIMITS_PATH, "").rpartition("/")[2]
+    return GivenIsolation(
+        kind=kind,
+        identity=name if _IDENTITY.fullmatch(name) else "",
+        memory=(_number(variables.get(LIMIT_VARIABLE), 0) or 0) * MIB,
     )
 
 

@@ -90,8 +90,10 @@ def node_conditions(
     reading: Reading = NOTHING_READ,
     cordon: Cordon = NO_CORDON,
     excess: Sequence[ConditionState] = (),
+    isolation: Sequence[ConditionState] = (),
 ) -> list[ConditionState]:
-    """``excess``: the condition about memory in use, where containers are measured."""
+    """``excess``: the condition about memory in use, where containers are measured. ``isolation``: those
+    about what keeps containers to their units, where the policy asks for it."""
     return [
         _registered(spec, offering, registration, reading),
         _cards_healthy(offering.layout, reading),
@@ -99,6 +101,7 @@ def node_conditions(
         _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
+        *isolation,
         *excess,
     ]
 

@@ -8,6 +8,7 @@ from gpushare_core.api.enums import Health
 from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.placement.modes.table import NODE_MODES, class_of_lock
 from gpushare_core.process.metrics import Gauge, Sample
+from gpushare_plugin.decide.isolation.node_isolation import Findings
 from gpushare_plugin.decide.use.container_use import MeasuredUse
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -26,6 +27,16 @@ CONTAINER_USED = Gauge(
 )
 CONTAINER_REQUESTED = Gauge(
     "gpushare_container_memory_requested_bytes", "What it asked for of the card.", CONTAINER_LABELS
+)
+CONTAINER_LIMIT = Gauge(
+    "gpushare_container_memory_limit_bytes",
+    "What its isolation leaves a container of the card.",
+    CONTAINER_LABELS,
+)
+ISOLATION_IN_FORCE = Gauge(
+    "gpushare_isolation_in_force",
+    "1 when a container is held to that limit, 0 when it is not.",
+    CONTAINER_LABELS,
 )
 MAX_CONTAINERS = 256
 """Of a node, those that use most. A kubelet takes 110 pods by default: two containers of each are fewer."""
@@ -47,6 +58,8 @@ NODE_GAUGES = (
     CARD_USED,
     CONTAINER_USED,
     CONTAINER_REQUESTED,
+    CONTAINER_LIMIT,
+    ISOLATION_IN_FORCE,
     CARD_UNITS,
     CARD_PODS,
     NAMESPACE_UNITS,
@@ -75,6 +88,17 @@ def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
         labels = (node, key.card, key.pod.namespace, key.pod.name, key.container)
         yield CONTAINER_USED.at(used, *labels)
         yield CONTAINER_REQUESTED.at(measured.requested[key], *labels)
+
+
+def isolation_figures(node: str, found: Findings) -> Iterator[Sample]:
+    """Yields what is known of containers that were given isolation."""
+    for isolated, finding in nlargest(MAX_CONTAINERS, found, key=lambda pair: pair[0].memory):
+        share = isolated.share
+        labels = (node, share.card, share.pod.namespace, share.pod.name, share.container)
+        if finding.limit is not None:
+            yield CONTAINER_LIMIT.at(finding.limit, *labels)
+        if finding.in_force is not None:
+            yield ISOLATION_IN_FORCE.at(finding.in_force, *labels)
 
 
 def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sample]:

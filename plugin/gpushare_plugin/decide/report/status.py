@@ -1,6 +1,7 @@
 """The status of a GPUShareNode: every card, and which containers have how much of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 
@@ -25,13 +26,28 @@ from gpushare_core.placement.units import part_of
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.printable import printable
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
+from gpushare_plugin.decide.isolation.node_isolation import GivenKinds
 from gpushare_plugin.decide.offer.offering import Offering
 from gpushare_plugin.decide.report.card_summary import card_line, card_summary
 from gpushare_plugin.decide.units.layout import Layout, PlacedCard
 from gpushare_plugin.decide.units.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.decide.use.container_use import ContainerShare
+from gpushare_plugin.decide.use.lasting_excess import ExcessSince
 from gpushare_plugin.decide.use.reported_use import NOTHING_USED, ReportedUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedIsolation:
+    """What the status says of isolation and of what gets past it."""
+
+    word: str = ""
+    """What new containers get."""
+    given: GivenKinds = field(default_factory=dict)
+    excess_since: ExcessSince = field(default_factory=dict)
+
+
+NOTHING_ISOLATED = ReportedIsolation()
 
 
 def node_status(
@@ -43,12 +59,14 @@ def node_status(
     locks: Locks = NO_LOCKS,
     faults: Sequence[CardFault] = (),
     use: ReportedUse = NOTHING_USED,
+    isolation: ReportedIsolation = NOTHING_ISOLATED,
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to the present status where nothing has changed."""
     layout = offering.layout
     placed = sorted(layout.cards, key=lambda card: card.card.index) if layout else []
-    cards = [_card(card, layout, allocations, locks, use) for card in placed] if layout else []
+    shares = _Shares(allocations, use, isolation)
+    cards = [_card(card, layout, shares, locks) for card in placed] if layout else []
     mode = mode_dividing(layout.unit).name if layout else ""
     summary = " ".join(card_summary(card, mode) for card in cards)
     status = NodeStatus(
@@ -56,6 +74,7 @@ def node_status(
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
+        isolation=isolation.word if layout else "",
         summary=printable(summary, max_bytes=bounds.SUMMARY),
         card_summaries=[printable(card_line(card, mode), max_bytes=bounds.CARD_SUMMARY) for card in cards],
         units=UnitTotals(
@@ -82,6 +101,7 @@ def kept_status(
     conditions: Iterable[ConditionState],
     *,
     faults: Sequence[CardFault] = (),
+    isolation: str = "",
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write while it is not known which pods have what: the recorded cards stay."""
@@ -89,18 +109,43 @@ def kept_status(
         share_node.status,
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
+        isolation=isolation,
         faults=_faults(faults),
     )
     return with_conditions(status, share_node, conditions, now=now)
 
 
-def _card(
-    placed: PlacedCard,
-    layout: Layout,
-    allocations: Sequence[PodAllocation],
-    locks: Locks,
-    use: ReportedUse,
-) -> CardStatus:
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What containers have of cards, and what is known of that."""
+
+    allocations: Sequence[PodAllocation]
+    use: ReportedUse
+    isolation: ReportedIsolation
+
+    def of(self, uuid: str) -> Iterator[PodShare]:
+        for allocation in self.allocations:
+            for container, cards in allocation.containers.items():
+                if uuid in cards:
+                    yield self._share(allocation, container, uuid)
+
+    def _share(self, allocation: PodAllocation, container: str, uuid: str) -> PodShare:
+        pod = allocation.pod
+        key = ContainerShare(pod.name, pod.uid, container, uuid)
+        return PodShare(
+            namespace=printable(pod.name.namespace, max_bytes=bounds.WORD),
+            name=printable(pod.name.name, max_bytes=bounds.NAME),
+            uid=printable(pod.uid, max_bytes=bounds.UID),
+            container=printable(container, max_bytes=bounds.WORD),
+            units=allocation.containers[container][uuid],
+            used_memory=quantity_text(self.use.containers.get(key, 0)),
+            isolation=self.isolation.given.get((pod.uid, container), ""),
+            exceeded_since=self.isolation.excess_since.get(key, ""),
+            orphaned=allocation.orphaned,
+        )
+
+
+def _card(placed: PlacedCard, layout: Layout, shares: _Shares, locks: Locks) -> CardStatus:
     """A card without a lock counts in units of the first class, which is memory."""
     card, lock = placed.card, locks.get(placed.uuid)
     units = {
@@ -114,8 +159,8 @@ def _card(
         memory=quantity_text(card.memory),
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
-        allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
-        used_memory=quantity_text(use.cards.get(card.uuid, 0), like=_family(layout)),
+        allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in shares.allocations),
+        used_memory=quantity_text(shares.use.cards.get(card.uuid, 0), like=_family(layout)),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
@@ -124,26 +169,8 @@ def _card(
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: count for resource, count in units.items()} if layout.is_mixed else {},
-        pods=sorted(
-            _shares(card.uuid, allocations, use), key=attrgetter("namespace", "name", "uid", "container")
-        ),
+        pods=sorted(shares.of(card.uuid), key=attrgetter("namespace", "name", "uid", "container")),
     )
-
-
-def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -> Iterable[PodShare]:
-    for allocation in allocations:
-        for container, cards in allocation.containers.items():
-            if uuid in cards:
-                key = ContainerShare(allocation.pod.name, allocation.pod.uid, container, uuid)
-                yield PodShare(
-                    namespace=printable(allocation.pod.name.namespace, max_bytes=bounds.WORD),
-                    name=printable(allocation.pod.name.name, max_bytes=bounds.NAME),
-                    uid=printable(allocation.pod.uid, max_bytes=bounds.UID),
-                    container=printable(container, max_bytes=bounds.WORD),
-                    units=cards[uuid],
-                    used_memory=quantity_text(use.containers.get(key, 0)),
-                    orphaned=allocation.orphaned,
-                )
 
 
 def _faults(faults: Sequence[CardFault]) -> list[CardFault]:

@@ -17,7 +17,7 @@ from gpushare_plugin.devices.inventory.inventory_file import (
     InventoryError,
     read_inventory,
 )
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.devices.worker import SingleCall, Worker
 
 DEADLINE = 5.0
@@ -42,6 +42,9 @@ class InventoryFamily:
         return self._source
 
     def open_use(self) -> UseSource | None:
+        return None
+
+    def open_limits(self) -> LimitSource | None:
         return None
 
 

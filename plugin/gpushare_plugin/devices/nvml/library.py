@@ -1,7 +1,8 @@
 """The driver's library, asked through ``pynvml``: plain values come back.
 
 Every call may take for ever, so all of them are made by a worker. ``pynvml`` keeps the loaded library in its
-module: there is one ``NvmlLibrary`` in a process. ``events`` and ``use_library`` use ``pynvml``, too.
+module: there is one ``NvmlLibrary`` in a process. ``events``, ``limits_library`` and ``use_library`` use
+``pynvml``, too.
 """
 
 import _ctypes
@@ -17,8 +18,9 @@ import pynvml
 from gpushare_plugin.devices.card import CardEvent
 from gpushare_plugin.devices.nvml.cards import NEVER_ONE_CARD, CardFacts, DriverFaultError
 from gpushare_plugin.devices.nvml.events import XidEvents
+from gpushare_plugin.devices.nvml.limits_library import nvml_limits
 from gpushare_plugin.devices.nvml.use_library import nvml_use
-from gpushare_plugin.devices.use import Use, UseQuestion
+from gpushare_plugin.devices.use import CardCgroup, MemoryLimits, Use, UseQuestion
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -43,8 +45,8 @@ class NvmlLibrary:
         """Returns what NVML says of each card, by index. Blocks. Raises ``DriverFaultError`` where NVML says
         nothing of any card."""
         with self._lock:
+            self._open()
             try:
-                self._open()
                 facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
             except DriverFaultError:
                 self.close()
@@ -66,6 +68,13 @@ class NvmlLibrary:
         with self._lock:
             return nvml_use(uuids, by_process=question.by_container)
 
+    def limits(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
+        """Returns which limits are in force. Blocks. Raises ``DriverFaultError`` where the driver cannot be
+        asked at all."""
+        with self._lock:
+            self._open()
+            return nvml_limits(cgroups)
+
     def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
         """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks. Raises as
         ``read``."""
@@ -85,7 +94,11 @@ class NvmlLibrary:
         except OSError as error:
             raise DriverFaultError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, str(error)) from error
         self.is_open = True
-        _ask(pynvml.nvmlInit)
+        try:
+            _ask(pynvml.nvmlInit)
+        except DriverFaultError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Unloads the library: that of another version of the driver has the same file name."""

@@ -18,8 +18,9 @@ from gpushare_plugin.devices.nvml.cards import (
     without_driver,
 )
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.limits import NvmlLimits
 from gpushare_plugin.devices.nvml.use import NvmlUse
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 from gpushare_plugin.devices.worker import SingleCall, Worker
 
 DEADLINE = 5.0
@@ -31,18 +32,22 @@ _log = logging.getLogger(__name__)
 
 
 class NvmlFamily:
-    """One handle and one thread for cards and use: the library takes one call at a time."""
+    """One handle and one thread for cards, use and limits: the library takes one call at a time."""
 
     def __init__(self, happened: Callable[[], None]) -> None:
         library = NvmlLibrary()
         self._source = NvmlSource(library, happened=happened)
         self._use = NvmlUse(library, self._source.worker)
+        self._limits = NvmlLimits(library, self._source.worker)
 
     def open(self, _: GPUShareNode) -> DeviceSource:
         return self._source
 
     def open_use(self) -> UseSource:
         return self._use
+
+    def open_limits(self) -> LimitSource:
+        return self._limits
 
 
 class NvmlSource:

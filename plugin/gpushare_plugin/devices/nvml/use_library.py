@@ -11,7 +11,7 @@ import pynvml
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.nvml.cards import NEVER_ONE_CARD, driver_problem
-from gpushare_plugin.devices.use import ProcessUse, Use
+from gpushare_plugin.devices.use import PROCESSES_UNKNOWN, ProcessUse, Use
 
 PROC = Path("/proc")
 _OLDER_DRIVER = frozenset(
@@ -50,7 +50,7 @@ def nvml_use(uuids: Iterable[str], *, by_process: bool, proc: Path = PROC) -> Us
             cards[uuid] = _used(handle)
             processes += _processes(uuid, handle, proc) if by_process else ()
         except _ProcessesUnknownError as error:
-            problem = Problem("ProcessesUnknown", f"card {uuid}: {error}")
+            problem = Problem(PROCESSES_UNKNOWN, f"card {uuid}: {error}")
         except pynvml.NVMLError as error:
             if error.value in NEVER_ONE_CARD:
                 return Use(problem=driver_problem(error.value, str(error)))

@@ -9,7 +9,7 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.card import DeviceSource, PhysicalCard, Reading
 from gpushare_plugin.devices.simulated.simulation import simulated_reading
 from gpushare_plugin.devices.simulated.use import SimulatedUse
-from gpushare_plugin.devices.use import UseSource
+from gpushare_plugin.devices.use import LimitSource, UseSource
 
 _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
 
@@ -27,6 +27,9 @@ class SimulatedFamily:
 
     def open_use(self) -> UseSource:
         return SimulatedUse()
+
+    def open_limits(self) -> LimitSource | None:
+        return None
 
 
 class SimulatedSource:

@@ -108,6 +108,11 @@ def test_the_document_has_all() -> None:
         "units": 10,
         "askedBytes": 10 * 2**30,
         "usedBytes": 2**30,
+        "isolation": "",
+        "limitBytes": None,
+        "lacksIsolation": False,
+        "exceededSince": "",
+        "evictedFrom": "",
     }
 
 

@@ -2,6 +2,7 @@
 
 import io
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -39,6 +40,20 @@ def text(report: UndoReport, *, width: int = 80) -> str:
     for part in undo_view(report, OutputPage(width=width, is_ascii=True)):
         console.print(part)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def test_isolation_files_that_stay() -> None:
+    plan = msgspec.structs.replace(PLAN, nodes_with_files=["gpu-1", "gpu-2"], warnings=[])
+    assert (
+        "  - Isolation files on gpu-1, gpu-2, in /var/lib/gpushare/isolation: remove that\n"
+        "    folder when the pods have ended that were given some.\n"
+    ) in text(UndoReport(outcome=UndoOutcome.DRY_RUN, plan=plan))
+
+
+def test_what_waits_for_pods_that_need_isolation_files_can_go_on_without_them() -> None:
+    waiting = {"default": "waiting for isolation files that pods need until they end: pods ml/anna"}
+    report = UndoReport(outcome=UndoOutcome.TIMED_OUT, plan=PLAN, waiting_for=waiting, seconds=600)
+    assert "kubectl annotate gpusharepolicy default gpushare.io/leave-isolation-files=true" in text(report)
 
 
 def test_a_dry_run_shows_the_steps_what_stays_and_what_is_in_the_way() -> None:

@@ -1,4 +1,4 @@
-"""Nodes to which a pod may not go: taints, selectors, affinity, cordoned nodes."""
+"""Nodes to which a pod may not go: taints, selectors, affinity, cordoned nodes, isolation not to be had."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,6 +10,7 @@ from gpushare_cli.decide.why.finding import Finding, noted
 from gpushare_cli.decide.why.nearest import fitting_nodes
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import counted, listed
+from gpushare_core.api.names import ISOLATION_READY
 from gpushare_core.scheduling.ledger.fit_index import Fit
 
 NO_ROOM = "That alone does not help: none of these nodes has room for it on its cards now."
@@ -29,6 +30,27 @@ def nodes_kept_from(situation: PodSituation) -> Iterator[Finding]:
     if kept and not fitting_nodes(situation):
         for obstacle, names in sorted(kept.items(), key=lambda item: -len(item[1])):
             yield _finding(situation, obstacle, names, sharing, is_decisive=is_decisive)
+
+
+def isolation_unavailable(situation: PodSituation) -> Iterator[Finding]:
+    """Nodes that the pod may go to, and whose cards are closed for it: those of a policy together."""
+    by_policy: dict[tuple[str, str], list[str]] = {}
+    for name, node in situation.unable_nodes.items():
+        by_policy.setdefault((node.spec.isolation.memory, node.spec.policy), []).append(name)
+    for (asked, policy), names in by_policy.items():
+        ready = situation.unable_nodes[names[0]].condition(ISOLATION_READY)
+        takes = "takes" if len(names) == 1 else "take"
+        yield Finding(
+            code="IsolationUnavailable",
+            sentence=f"{listed(names)} cannot have the isolation {asked} that policy {policy} asks for, and"
+            f" {takes} no new pods.",
+            nodes=len(names),
+            advice=[
+                *([f"{names[0]}: {ready.message}"] if ready and ready.message else []),
+                f"kubectl describe gpusharenode {names[0]}",
+            ],
+            is_decisive=not fitting_nodes(situation),
+        )
 
 
 def _sharing(situation: PodSituation) -> dict[str, KubeNode]:

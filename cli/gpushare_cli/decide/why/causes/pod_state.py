@@ -1,9 +1,10 @@
-"""Pods that nobody is to place now: gated, being deleted; or that name their node themselves."""
+"""Pods that nobody is to place now: gated, being deleted; pods in the place of others that were evicted."""
 
 from collections.abc import Iterator
 
 from gpushare_cli.decide.scheduling.written_pod import written_pod
-from gpushare_cli.decide.why.finding import Finding, decisive
+from gpushare_cli.decide.why.evictions import eviction_sentences
+from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.wording import listed
 
@@ -33,4 +34,12 @@ def being_deleted(situation: PodSituation) -> Iterator[Finding]:
             "BeingDeleted",
             f"The pod is being deleted: it is placed no more, and stays until {until}.",
             "Create it anew.",
+        )
+
+
+def evicted_before(situation: PodSituation) -> Iterator[Finding]:
+    """Another pod of the same Deployment, Job or StatefulSet that was evicted lately."""
+    for sentence in eviction_sentences(situation):
+        yield noted(
+            "EvictedBefore", sentence, "Let its containers ask for more, or their programs take less."
         )

@@ -17,8 +17,8 @@ from gpushare_cli.decide.why.causes.containers import (
     privileged,
 )
 from gpushare_cli.decide.why.causes.names import asks_for_cards, unserved_names
-from gpushare_cli.decide.why.causes.nodes import nodes_kept_from, not_computed
-from gpushare_cli.decide.why.causes.pod_state import being_deleted, gated
+from gpushare_cli.decide.why.causes.nodes import isolation_unavailable, nodes_kept_from, not_computed
+from gpushare_cli.decide.why.causes.pod_state import being_deleted, evicted_before, gated
 from gpushare_cli.decide.why.causes.policy import (
     missing_policy,
     nodes_off,
@@ -66,6 +66,7 @@ _OF_PLACING: tuple[Cause, ...] = (
     too_much,
     missing_resources,
     claims_not_bound,
+    _of_cards(isolation_unavailable),
     cards_with_room,
     others_come_first,
     closed_cards_with_room,
@@ -77,6 +78,7 @@ _OF_PLACING: tuple[Cause, ...] = (
     _of_cards(node_by_hand),
     privileged,
     handwritten_annotations,
+    evicted_before,
 )
 CAUSES: tuple[Cause, ...] = (*_OF_CREATION, *map(_of_a_pod_that_is_created, _OF_PLACING))
 """Each looks at the facts, and says what it finds."""

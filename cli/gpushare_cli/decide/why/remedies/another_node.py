@@ -22,7 +22,8 @@ def another_node(situation: PodSituation) -> Iterator[Remedy]:
     """Tries an empty node of each kind that there is; of those that take the pod names the smallest, and
     what else the pod asks of a node."""
     ledger, kinds = situation.ledger, dict[tuple[int, ...], ShareNode]()
-    for name in dict.fromkeys((*situation.allowed_nodes, *ledger.node_names())):
+    others = (name for name in ledger.node_names() if name not in situation.unable_nodes)
+    for name in dict.fromkeys((*situation.allowed_nodes, *others)):
         if share_node := ledger.share_node(name):
             kinds.setdefault(
                 (id(share_node.resources), *(card.units for card in share_node.cards)), share_node

@@ -15,6 +15,7 @@ from gpushare_cli.decide.why.explanation import (
 )
 from gpushare_cli.decide.why.finding import Finding, decisive
 from gpushare_cli.decide.why.running.choice import choice_sentences
+from gpushare_cli.decide.why.running.isolation import isolation_sentences
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
 from gpushare_cli.wording import listed
@@ -42,6 +43,7 @@ def placed(situation: PodSituation) -> PodExplanation:
         node=situation.node,
         cards=cards,
         choice=choice_sentences(situation, cards) if cards else [],
+        isolation=[] if state is WhyState.ENDED else isolation_sentences(situation),
         findings=[*refused_by_kubelet(situation)],
         containers=[*_containers_that_do_not_run(status)],
         words=words_of(situation),

@@ -1,0 +1,94 @@
+"""What people are told of isolation: conditions of the GPUShareNode, and Events on pods."""
+
+from collections.abc import Iterable, Sequence
+
+from gpushare_core.api.conditions import (
+    ConditionState,
+    condition_false,
+    condition_true,
+    condition_unknown,
+)
+from gpushare_core.api.enums import MemoryIsolation
+from gpushare_core.api.names import ISOLATION_IN_FORCE, ISOLATION_READY
+from gpushare_plugin.decide.held.pod_events import PodEvent
+from gpushare_plugin.decide.isolation.kind import IsolatedShare, IsolationFinding
+from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, IsolationDecision
+from gpushare_plugin.decide.use.container_use import ContainerShare
+
+NOT_IN_FORCE = "IsolationNotInForce"
+"""Reason of the Event and of the condition."""
+MAX_NAMED = 10
+"""Containers in a condition's message."""
+
+
+def isolation_conditions(
+    isolation: IsolationDecision, found: Findings | None, recorded: Iterable[str]
+) -> list[ConditionState]:
+    """``recorded``: types of conditions that the status has: of these nothing is known until the plugin has
+    looked once."""
+    starting = {
+        type_: condition_unknown(type_, "Starting", "the plugin has just started, and has not looked yet")
+        for type_ in recorded
+        if type_ in (ISOLATION_READY, ISOLATION_IN_FORCE)
+    }
+    if isolation is NOT_DECIDED:
+        return [*starting.values()]
+    if isolation.asked is MemoryIsolation.NONE:
+        return []
+    unseen = [starting[ISOLATION_IN_FORCE]] if ISOLATION_IN_FORCE in starting else []
+    return [_ready(isolation), *(unseen if found is None else _in_force(found))]
+
+
+def _ready(isolation: IsolationDecision) -> ConditionState:
+    if problem := isolation.problem:
+        message = (
+            f"isolation {isolation.asked} cannot be had: {problem.message}; until then no new pod gets units"
+            " here, and pods that run stay"
+        )
+        return condition_false(ISOLATION_READY, problem.reason, message)
+    return condition_true(ISOLATION_READY, isolation.asked.value)
+
+
+def _in_force(found: Findings) -> Iterable[ConditionState]:
+    """Yields nothing where no container was given isolation."""
+    if broken := [pair for pair in found if pair[1].in_force is False]:
+        message = f"{_named(broken)}: delete these pods, so that their controllers make them anew"
+        yield condition_false(ISOLATION_IN_FORCE, NOT_IN_FORCE, message)
+    elif unknown := [pair for pair in found if pair[1].in_force is None]:
+        yield condition_unknown(ISOLATION_IN_FORCE, "NotKnown", _named(unknown))
+    elif found:
+        noted = [pair for pair in found if pair[1].seen]
+        yield condition_true(ISOLATION_IN_FORCE, "InForce", _named(noted))
+
+
+def _named(found: Sequence[tuple[IsolatedShare, IsolationFinding]]) -> str:
+    ordered = sorted(found, key=lambda pair: pair[0].share)
+    named = [_sentence(isolated, finding) for isolated, finding in ordered[:MAX_NAMED]]
+    more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return "; ".join(named) + more
+
+
+def _sentence(isolated: IsolatedShare, finding: IsolationFinding) -> str:
+    share = isolated.share
+    return (
+        f"container {share.container} of pod {share.pod} on card {share.card}, given {isolated.given.kind}:"
+        f" {finding.seen}"
+    )
+
+
+def isolation_events(before: Iterable[ContainerShare], found: Findings) -> list[PodEvent]:
+    """Returns an Event for each share that is not in force and was not so ``before``."""
+    known = {*before}
+    return [
+        PodEvent(
+            pod=isolated.share.pod,
+            uid=isolated.share.uid,
+            reason=NOT_IN_FORCE,
+            note=f"{_sentence(isolated, finding)}: it may take more memory of the card than it asked for",
+            warning=True,
+            action="Isolating",
+            occasion=f"{isolated.share.container}/{isolated.share.card}",
+        )
+        for isolated, finding in found
+        if finding.in_force is False and isolated.share not in known
+    ]

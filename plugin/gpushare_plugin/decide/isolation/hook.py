@@ -1,0 +1,63 @@
+"""Row Hook: a library in the container refuses CUDA's allocations beyond the container's share."""
+
+from gpushare_core.api.enums import MemoryIsolation
+from gpushare_plugin.decide.held.checkpoint import ISOLATION_VARIABLE, LIMITS_PATH
+from gpushare_plugin.decide.isolation.kind import (
+    GrantedMemory,
+    IsolatedShare,
+    IsolationEquipment,
+    IsolationFacts,
+    IsolationFinding,
+    IsolationKind,
+)
+from gpushare_plugin.decide.isolation.limits_file import limits_file, read_limits
+from gpushare_plugin.devices.card import HostMount
+
+LIBRARY = "libgpushare-cuda.so"
+PRELOAD = "ld.so.preload"
+LIMITS_FOLDER = "limits"
+"""On the node, in the folder of files for isolation."""
+LIBRARY_PATH = f"/opt/gpushare/lib/{LIBRARY}"
+PRELOAD_PATH = "/etc/ld.so.preload"
+"""In the container."""
+PRELOAD_CONTENT = f"{LIBRARY_PATH}\n".encode()
+
+
+def _equipment(granted: GrantedMemory) -> IsolationEquipment:
+    identity, content = limits_file(granted)
+    limits = f"{granted.folder}/{LIMITS_FOLDER}/{identity}"
+    return IsolationEquipment(
+        variables={ISOLATION_VARIABLE: MemoryIsolation.HOOK.value},
+        mounts=(
+            HostMount(f"{granted.folder}/{PRELOAD}", PRELOAD_PATH),
+            HostMount(f"{granted.folder}/{LIBRARY}", LIBRARY_PATH),
+            HostMount(limits, LIMITS_PATH),
+        ),
+        files={limits: content},
+    )
+
+
+def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFinding:
+    if unread := facts.hook.read_problem:
+        return IsolationFinding(in_force=None, seen=unread.message)
+    content = facts.hook.limits.get(isolated.given.identity)
+    if content is None:
+        return IsolationFinding(
+            in_force=False,
+            seen="its file of limits is gone from the node: the container cannot start again",
+        )
+    limits = read_limits(content, isolated.given.identity, isolated.numbers)
+    if limits is None:
+        return IsolationFinding(in_force=False, seen="its file of limits is not as it was written")
+    limit = limits.get(isolated.share.card, 0)
+    if facts.hook.problem:
+        return IsolationFinding(in_force=False, seen=facts.hook.problem.message, limit=limit)
+    return IsolationFinding(in_force=True, limit=limit)
+
+
+HOOK = IsolationKind(
+    name=MemoryIsolation.HOOK,
+    unable=lambda facts: facts.hook.problem,
+    equipment=_equipment,
+    in_force=_in_force,
+)
