@@ -63,6 +63,18 @@ class IsolationFolder:
             )
         return None
 
+    def missing(self) -> tuple[str, ...]:
+        """Returns the names of what containers mount that is no such file. Raises ``OSError``."""
+        try:
+            with _opened(self.path) as folder:
+                found = {
+                    LIBRARY: bool(_read(LIBRARY, folder, MAX_LIBRARY)),
+                    PRELOAD: _read(PRELOAD, folder, len(PRELOAD_CONTENT)) == PRELOAD_CONTENT,
+                }
+        except FileNotFoundError:
+            return (LIBRARY, PRELOAD)
+        return tuple(name for name, is_there in found.items() if not is_there)
+
     def write(self, files: Mapping[str, bytes]) -> None:
         """Writes what a container is about to mount, by path. Raises ``IsolationFilesError``, ``OSError``."""
         if problem := self.install():

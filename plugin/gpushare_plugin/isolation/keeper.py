@@ -68,11 +68,12 @@ class IsolationKeeper:
         try:
             problem = await self._disk.call(self.folder.install)
             limits = await self._disk.call(partial(self.folder.limits, identities))
+            missing = await self._disk.call(self.folder.missing)
         except OSError as error:
             unread = f"the plugin cannot read {self.path} of this node: {error.strerror or error}"
             unreadable = Problem("FolderNotReadable", unread)
             return HookFacts(problem=unreadable, read_problem=unreadable)
-        return HookFacts(problem=problem, limits=limits)
+        return HookFacts(problem=problem, limits=limits, missing=missing)
 
     async def tidy(self, needed: NeededFiles, *, in_use: bool) -> bool:
         """Removes what nobody needs; with ``in_use`` new containers get the hook, and the library stays.

@@ -166,6 +166,7 @@ async def test_a_node_without_the_library_takes_no_new_pod_and_keeps_those_that_
     )
     assert "use an image of this version" in hook_node.message("IsolationReady")
     assert hook_node.share_node.status.isolation == "Unavailable"
+    assert hook_node.condition("IsolationInForce") == ("True", "InForce")  # its own copy is on the node
     read = read_share_node(msgspec.json.encode(hook_node.api.objects[SHARE_NODES]["", NODE]))
     assert read.closed_reason.startswith("node(s) without isolation: isolation Hook cannot be had")
     await hook_node.kubelet.until("the units of the pod alone", lambda _: healthy_units(hook_node) == 4)

@@ -90,6 +90,14 @@ def test_a_library_that_cannot_be_one_is_refused(folder: IsolationFolder, conten
     assert problem.reason == "LibraryMissing"
 
 
+def test_what_every_container_mounts_is_named_where_it_is_missing(folder: IsolationFolder) -> None:
+    assert folder.missing() == ("libgpushare-cuda.so", "ld.so.preload")
+    folder.install()
+    assert folder.missing() == ()
+    (folder.path / "ld.so.preload").write_bytes(b"/lib/another.so\n")
+    assert folder.missing() == ("ld.so.preload",)
+
+
 def test_what_is_no_file_is_not_read(folder: IsolationFolder) -> None:
     folder.write({path(folder, ONE): b"limits"})
     os.mkfifo(path(folder, OTHER))
