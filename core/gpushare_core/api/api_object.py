@@ -45,10 +45,10 @@ _NESTED = (dict, list)
 class ObjectOwner(ApiObject, frozen=True, kw_only=True):
     """An object with which another one is deleted. Source: ``metav1.OwnerReference``."""
 
-    api_version: str
-    kind: str
-    name: str
-    uid: str
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
 
 
 class ObjectMeta(ApiObject, frozen=True, kw_only=True):
