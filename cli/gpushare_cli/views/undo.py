@@ -13,12 +13,12 @@ from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.views.audit import residue_view
 from gpushare_cli.wording import counted, listed
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.text.printable import printable
 
 INDENT = 4
 SHOWN_NAMES = 6
 """In a step; -o wide and -o json have all."""
-ISOLATION_FOLDER = "/var/lib/gpushare/isolation"
 ISOLATION_FILES = "isolation files"
 """In what a policy says that waits for pods which need some."""
 GOES_ON = "The operator goes on by itself; run this again to go on waiting."
