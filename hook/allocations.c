@@ -63,9 +63,10 @@ static void erase(struct allocation *entry) {
     table[gap].kind = NOTHING;
 }
 
-bool allocations_add(const struct allocation *allocation) {
+bool allocations_add(const struct allocation *allocation, struct allocation *replaced) {
     HOLD(&mutex);
     struct allocation *stale = find(allocation->kind, allocation->key);
+    if (replaced) *replaced = stale ? *stale : (struct allocation){.kind = NOTHING};
     if (stale) erase(stale);
     if ((count + 1) * 3 > capacity * 2 && !grow()) return false;
     insert(allocation);

@@ -22,8 +22,9 @@ struct allocation {
     u8 kind;
 };
 
-/* False: there is no memory for it, so it is not counted. */
-bool allocations_add(const struct allocation *allocation);
+/* False: there is no memory for it, so it is not counted. REPLACED may be NULL: what was under the same key,
+ * or of kind NOTHING. */
+bool allocations_add(const struct allocation *allocation, struct allocation *replaced);
 
 /* Takes it out of the table. It is taken out before the driver frees it: from then on the driver may give the
  * same address to another thread. */

@@ -43,12 +43,12 @@ CUresult charge_settle(const struct charge *charge, CUresult result, enum kind k
         ledger_give_back(charge->card, charge->bytes);
         return result;
     }
-    /* The driver had freed what was there, by a way that the hook does not see. */
-    if (allocations_take(kind, key, &stale)) ledger_give_back(stale.card, stale.bytes);
     struct allocation made = {.key = key, .bytes = charge->bytes, .owner = charge->owner};
     made.card = (short)charge->card;
     made.kind = (u8)kind;
-    if (!allocations_add(&made)) ledger_give_back(charge->card, charge->bytes);
+    if (!allocations_add(&made, &stale)) ledger_give_back(charge->card, charge->bytes);
+    /* The driver had freed what was there, by a way that the hook does not see. */
+    if (stale.kind) ledger_give_back(stale.card, stale.bytes);
     return result;
 }
 
@@ -70,6 +70,6 @@ CUresult release_settle(const struct release *release, CUresult result) {
     if (result == CUDA_SUCCESS)
         ledger_give_back(release->allocation.card, release->allocation.bytes);
     else
-        allocations_add(&release->allocation);
+        allocations_add(&release->allocation, NULL);
     return result;
 }

@@ -9,7 +9,7 @@
 
 /* Whether the primary context of a card is counted. */
 static bool primary[MOST_CARDS];
-static u32 last_owner = PRIMARY;
+static u32 last_owner = PRIMARY; /* PRIMARY: the program has made no context itself */
 
 void contexts_forget(void) {
     for (int i = 0; i < MOST_CARDS; i++) primary[i] = false;
@@ -36,7 +36,8 @@ bool contexts_use(int card, u32 *owner) {
     CUcontext context = NULL;
     struct allocation created;
     *owner = PRIMARY;
-    if (HAS(cuCtxGetCurrent) && REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS &&
+    if (__atomic_load_n(&last_owner, __ATOMIC_RELAXED) != PRIMARY && HAS(cuCtxGetCurrent) &&
+        REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS &&
         allocations_find(CONTEXT, (u64)context, &created)) {
         *owner = created.owner;
         return true;
@@ -163,7 +164,7 @@ static CUresult destroy(destroy_function *real, CUcontext context, bool limited)
     if (result == CUDA_SUCCESS)
         ledger_give_back(created.card, created.bytes + allocations_take_of(created.owner, created.card));
     else
-        allocations_add(&created);
+        allocations_add(&created, NULL);
     return result;
 }
 

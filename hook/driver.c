@@ -83,6 +83,7 @@ bool driver_has(enum function function) {
 }
 
 bool driver_is_loaded(void) {
+    process_forget_parent();
     refresh();
     return __atomic_load_n(&loaded, __ATOMIC_RELAXED);
 }

@@ -3,7 +3,6 @@
 #include "ledger_file.h"
 #include "mutex.h"
 #include "pause.h"
-#include "system.h"
 
 #define NO_SLOT (~0U)
 
@@ -11,12 +10,6 @@ static struct mutex mutex;
 static struct identity own; /* PID 0: not asked yet */
 static u32 own_slot = NO_SLOT;
 static u64 held[MOST_CARDS]; /* of this process, also where there is no ledger */
-
-/* Room for slots that are read, and for one that is written; for the holder of the mutex. */
-static union {
-    u8 bytes[4096];
-    u64 aligned;
-} several, single;
 
 void ledger_forget(void) {
     mutex.state = 0;
@@ -31,20 +24,19 @@ static bool is_own(const struct slot *slot) {
            slot->owner.namespace == own.namespace;
 }
 
-static bool has_ended(const struct ledger_file *file, u32 index, const struct slot *slot) {
-    if (own.namespace && slot->owner.namespace == own.namespace) return process_ended(&slot->owner);
-    return !ledger_file_is_held(file, index);
+static bool has_ended(u32 index, const struct identity *owner) {
+    if (own.namespace && owner->namespace == own.namespace) return process_ended(owner);
+    return !ledger_file_is_held(index);
 }
 
 static void add(u64 *sum, u64 bytes) {
     if (__builtin_add_overflow(*sum, bytes, sum)) *sum = ~0ULL;
 }
 
-/* The ledger during one call: opened and locked, or none. */
+/* The ledger during one call: locked, or none. */
 struct session {
     const struct limits *limits;
-    struct ledger_file file;
-    bool open;
+    bool locked;
     int card;
     u64 others;   /* bytes of the card that other processes have, as far as is known */
     bool has_own; /* own_slot is still this process's */
@@ -53,8 +45,7 @@ struct session {
 enum ended { KEEP_ENDED, REMOVE_ENDED };
 
 static void free_slot(struct session *session, u32 index) {
-    memset(single.bytes, 0, session->file.slot_size);
-    ledger_file_write(&session->file, index, (const struct slot *)single.bytes);
+    ledger_file_write(index, NULL, NULL);
     session->vacant = index;
 }
 
@@ -66,58 +57,45 @@ static void look_at(struct session *session, u32 index, const struct slot *slot,
     /* What this process had before it executed another program is gone. */
     else if (is_own(slot))
         free_slot(session, index);
-    else if (ended == REMOVE_ENDED && has_ended(&session->file, index, slot))
+    else if (ended == REMOVE_ENDED && has_ended(index, &slot->owner))
         free_slot(session, index);
     else
         add(&session->others, slot->bytes[session->card]);
 }
 
 static void survey(struct session *session, enum ended ended) {
-    u32 count = session->file.slot_count, size = session->file.slot_size;
+    const struct slot *slot;
+    u32 index = 0;
     session->others = 0;
     session->has_own = false;
     session->vacant = NO_SLOT;
-    for (u32 first = 0, read; first < count; first += read) {
-        read = ledger_file_read(&session->file, first, several.bytes, sizeof several.bytes);
-        if (!read) break;
-        for (u32 i = 0; i < read && first + i < count; i++)
-            look_at(session, first + i, (const struct slot *)(several.bytes + (size_t)i * size), ended);
-    }
-    if (session->vacant == NO_SLOT && count < MOST_SLOTS) session->vacant = count;
+    for (; index < MOST_SLOTS && (slot = ledger_file_read(index)); index++)
+        look_at(session, index, slot, ended);
+    if (session->vacant == NO_SLOT && index < MOST_SLOTS) session->vacant = index;
 }
 
 static void begin(struct session *session, int card) {
-    const struct limits *limits = limits_of_container();
     if (!own.pid) process_identify(&own);
-    *session = (struct session){.limits = limits, .card = card};
-    session->open = ledger_file_open(&session->file, limits);
+    *session = (struct session){.limits = limits_of_container(), .card = card};
+    session->locked = ledger_file_lock(session->limits);
 }
 
-static void end(struct session *session) {
-    if (session->open) ledger_file_close(&session->file);
-}
-
-/* False: the file system is full. */
-static bool write_own(struct session *session) {
-    memset(single.bytes, 0, session->file.slot_size);
-    struct slot *slot = (struct slot *)single.bytes;
-    slot->owner = own;
-    for (int i = 0; i < session->limits->count; i++) slot->bytes[i] = held[i];
-    return ledger_file_write(&session->file, own_slot, slot);
+static void end(const struct session *session) {
+    if (session->locked) ledger_file_unlock();
 }
 
 /* Writes what this process has, in a new slot where the own one is gone (a new process, a new ledger). */
 static void save(struct session *session) {
-    if (!session->open) return;
+    if (!session->locked) return;
     if (session->has_own) {
-        write_own(session);
+        ledger_file_write(own_slot, &own, held);
         return;
     }
     survey(session, REMOVE_ENDED);
     own_slot = session->vacant;
     if (own_slot == NO_SLOT) return;
-    if (write_own(session))
-        ledger_file_hold(&session->file, session->limits, own_slot);
+    if (ledger_file_write(own_slot, &own, held))
+        ledger_file_hold(own_slot);
     else
         own_slot = NO_SLOT;
 }
@@ -129,8 +107,8 @@ static u64 available(const struct session *session) {
 }
 
 static bool fits(struct session *session, u64 bytes) {
-    if (session->open) survey(session, KEEP_ENDED);
-    if (bytes > available(session) && session->open) survey(session, REMOVE_ENDED);
+    if (session->locked) survey(session, KEEP_ENDED);
+    if (bytes > available(session) && session->locked) survey(session, REMOVE_ENDED);
     return bytes <= available(session);
 }
 
@@ -155,10 +133,9 @@ bool ledger_charge(int card, u64 bytes) { return charge(card, bytes, REFUSE); }
 
 bool ledger_charge_anyway(int card, u64 bytes) { return charge(card, bytes, COUNT); }
 
-static bool find_own(const struct session *session) {
-    if (own_slot == NO_SLOT || own_slot >= session->file.slot_count) return false;
-    const struct slot *slot = (const struct slot *)single.bytes;
-    return ledger_file_read(&session->file, own_slot, single.bytes, session->file.slot_size) && is_own(slot);
+static bool find_own(void) {
+    const struct slot *slot = own_slot == NO_SLOT ? NULL : ledger_file_read(own_slot);
+    return slot && is_own(slot);
 }
 
 void ledger_give_back(int card, u64 bytes) {
@@ -167,7 +144,7 @@ void ledger_give_back(int card, u64 bytes) {
     HOLD(&mutex);
     begin(&session, card);
     held[card] -= bytes < held[card] ? bytes : held[card];
-    session.has_own = session.open && find_own(&session);
+    session.has_own = session.locked && find_own();
     save(&session);
     end(&session);
 }
@@ -177,7 +154,7 @@ u64 ledger_available(int card) {
     if (card == UNLISTED) return 0;
     HOLD(&mutex);
     begin(&session, card);
-    if (session.open) survey(&session, REMOVE_ENDED);
+    if (session.locked) survey(&session, REMOVE_ENDED);
     u64 bytes = available(&session);
     end(&session);
     return bytes;

@@ -1,13 +1,19 @@
-/* The file of the ledger: opened, locked, checked. */
+/* The file of the ledger: opened, locked, checked, and read by pages. */
 #include "ledger_file.h"
 #include "ledger.h"
 #include "pause.h"
 #include "system.h"
 
-/* Slots are a power of 2 that divides a page, so no write of one is cut in two by a full file system. */
+/* Slots are a power of 2 that divides a page, so that no write of one is cut in two by a full file system. */
 #define SMALLEST_SLOT 64
-/* Far from the numbers that a program uses and closes by mistake; and not taken by its next file. */
+/* Far from the numbers that a program uses, and closes by mistake; and its next file does not get it. */
 #define DESCRIPTOR 960
+
+#define MILLISECOND 1000000ULL
+#define SHORTEST_PAUSE (MILLISECOND / 50)
+#define LONGEST_PAUSE MILLISECOND
+#define PATIENCE (1000 * MILLISECOND)
+#define PATIENCE_AFTER_THAT (10 * MILLISECOND)
 
 struct header {
     char magic[16];
@@ -16,17 +22,30 @@ struct header {
 };
 static const char magic[16] = "gpushare ledger";
 
+/* All below is for the one thread that has the ledger's mutex. */
+static struct {
+    long descriptor; /* 0: none */
+    u64 device, inode;
+    u32 slot_size;
+    int card_count;
+    bool locked;
+} file;
+
+static union {
+    u8 bytes[LEDGER_PAGE];
+    struct header header;
+} page;
+static u32 page_number;
+static u32 page_length;
+
+/* The descriptor that a child by fork has is its parent's: not used, and not closed, for the number may be
+ * that of another file by now. */
+void ledger_file_forget(void) { file.descriptor = 0; }
+
 static u32 slot_size_for(int cards) {
     u32 size = SMALLEST_SLOT;
     while (size < sizeof(struct slot) + (u32)cards * sizeof(u64)) size *= 2;
     return size;
-}
-
-static long move_away(long descriptor) {
-    long moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTOR);
-    if (moved < 0) return descriptor;
-    CALL1(close, descriptor);
-    return moved;
 }
 
 /* Opened without O_CREAT first: the kernel may refuse that for another user's file (fs.protected_regular). */
@@ -43,119 +62,132 @@ static long open_or_create(const char *path) {
     return -ENOENT;
 }
 
-static long open_path(const struct limits *limits) {
+static long move_away(long descriptor) {
+    long moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTOR);
+    if (moved < 0) return descriptor;
+    CALL1(close, descriptor);
+    return moved;
+}
+
+static void close_file(void) {
+    CALL1(close, file.descriptor);
+    file.descriptor = 0;
+}
+
+static bool open_file(const struct limits *limits) {
+    struct file_status status;
     char path[sizeof HOOK_LEDGER_FOLDER + sizeof "/.gpushare-" + IDENTITY_LENGTH];
     append_text(append_text(append_text(path, HOOK_LEDGER_FOLDER), "/.gpushare-"), limits->identity);
     long descriptor = open_or_create(path);
-    return descriptor < 0 ? descriptor : move_away(descriptor);
+    if (descriptor < 0) return false;
+    file.descriptor = move_away(descriptor);
+    file.slot_size = slot_size_for(limits->count);
+    file.card_count = limits->count;
+    if (CALL2(fstat, file.descriptor, &status) || !is_regular(&status)) {
+        close_file();
+        return false;
+    }
+    file.device = status.device;
+    file.inode = status.inode;
+    return true;
+}
+
+/* The program may have closed the descriptor, and opened another file by its number; or the ledger was
+ * removed. */
+static bool is_open(void) {
+    struct file_status status;
+    if (!file.descriptor || CALL2(fstat, file.descriptor, &status)) return false;
+    if (status.device != file.device || status.inode != file.inode) return false;
+    if (!status.links) close_file();
+    return status.links;
 }
 
 /* False: locks are refused. A process may be stopped while it has the lock; the others then go on without:
- * each writes its own slot alone, so they can at most exceed the limit. */
-static bool lock(struct ledger_file *file) {
-    static const u64 shortest = 20 * 1000, longest = 1000 * 1000;
-    static u64 patience = 1000 * 1000 * 1000;
+ * each writes its own slot, so what they can do wrong is to exceed the limit. */
+static bool lock(void) {
+    static u64 patience = PATIENCE;
     pause_at("lock");
 #ifdef HOOK_MUTANT_NO_LOCK
     return true;
 #endif
-    for (u64 waited = 0, step = shortest;;) {
-        long answer = CALL2(flock, file->descriptor, LOCK_EX | LOCK_NB);
-        file->locked = answer == 0;
-        if (file->locked) {
-            patience = 1000 * 1000 * 1000;
+    for (u64 waited = 0, pause = SHORTEST_PAUSE;;) {
+        long answer = CALL2(flock, file.descriptor, LOCK_EX | LOCK_NB);
+        file.locked = answer == 0;
+        if (!file.locked && answer != -EAGAIN && answer != -EINTR) return false;
+        if (file.locked || waited > patience) {
+            patience = file.locked ? PATIENCE : PATIENCE_AFTER_THAT;
             return true;
         }
-        if (answer != -EAGAIN && answer != -EINTR) return false;
         if (!waited) pause_at("waiting");
-        if (waited > patience) {
-            patience = 10 * 1000 * 1000;
-            return true;
-        }
-        sleep_nanoseconds(step);
-        waited += step;
-        step = step * 2 > longest ? longest : step * 2;
+        sleep_nanoseconds(pause);
+        waited += pause;
+        pause = pause * 2 > LONGEST_PAUSE ? LONGEST_PAUSE : pause * 2;
     }
 }
 
-static bool write_header(const struct ledger_file *file, int cards) {
-    u8 page[4096] = {0};
-    struct header *header = (struct header *)page;
-    *header = (struct header){.slot_size = file->slot_size, .card_count = (u64)cards};
-    memcpy(header->magic, magic, sizeof magic);
-    return CALL4(pwrite, file->descriptor, page, file->slot_size, 0) == (long)file->slot_size;
+static void read_page(u32 number) {
+    long got = CALL4(pread, file.descriptor, page.bytes, LEDGER_PAGE, (u64)number * LEDGER_PAGE);
+    page_number = number;
+    page_length = got > 0 ? (u32)got : 0;
 }
 
-/* Only an empty file or a ledger of the same cards is taken; whatever else lies there stays as it is. */
-static bool check(struct ledger_file *file, const struct limits *limits) {
-    struct file_status status;
-    struct header header;
-    if (CALL2(fstat, file->descriptor, &status) || !is_regular(&status)) return false;
-    if (!status.size) return write_header(file, limits->count);
-    if (CALL4(pread, file->descriptor, &header, sizeof header, 0) != (long)sizeof header) return false;
-    file->slot_count = (u32)(status.size / file->slot_size) - 1;
-    return same_bytes(header.magic, magic, sizeof magic) && header.slot_size == file->slot_size &&
-           header.card_count == (u64)limits->count && status.size % file->slot_size == 0 &&
-           status.size / file->slot_size <= MOST_SLOTS + 1;
+static bool write_header(void) {
+    memset(page.bytes, 0, file.slot_size);
+    memcpy(page.header.magic, magic, sizeof magic);
+    page.header.slot_size = file.slot_size;
+    page.header.card_count = (u64)file.card_count;
+    page_length = file.slot_size;
+    return CALL4(pwrite, file.descriptor, page.bytes, file.slot_size, 0) == (long)file.slot_size;
 }
 
-bool ledger_file_open(struct ledger_file *file, const struct limits *limits) {
-    *file = (struct ledger_file){.descriptor = open_path(limits), .slot_size = slot_size_for(limits->count)};
-    if (file->descriptor < 0) return false;
-    if (lock(file) && check(file, limits)) return true;
-    ledger_file_close(file);
+/* Only an empty file or a ledger of as many cards is taken; whatever else lies there stays as it is. */
+static bool check(void) {
+    read_page(0);
+    if (!page_length) return write_header();
+    return page_length >= file.slot_size && same_bytes(page.header.magic, magic, sizeof magic) &&
+           page.header.slot_size == file.slot_size && page.header.card_count == (u64)file.card_count;
+}
+
+bool ledger_file_lock(const struct limits *limits) {
+    if (!is_open() && !open_file(limits)) return false;
+    if (lock() && check()) return true;
+    ledger_file_unlock();
+    close_file();
     return false;
 }
 
-/* Unlocked before it is closed: a child by fork may have the same descriptor still. */
-void ledger_file_close(struct ledger_file *file) {
-    if (file->locked) CALL2(flock, file->descriptor, LOCK_UN);
-    CALL1(close, file->descriptor);
+/* Not left to the end of the descriptor: a child by fork has it, too. */
+void ledger_file_unlock(void) {
+    if (file.locked) CALL2(flock, file.descriptor, LOCK_UN);
+    file.locked = false;
 }
 
-static u64 place_of(const struct ledger_file *file, u32 index) { return (index + 1ULL) * file->slot_size; }
+static u32 place_of(u32 index) { return (index + 1) * file.slot_size; }
 
-u32 ledger_file_read(const struct ledger_file *file, u32 first, void *slots, u32 size) {
-    long got = CALL4(pread, file->descriptor, slots, size, place_of(file, first));
-    return got > 0 ? (u32)got / file->slot_size : 0;
+const struct slot *ledger_file_read(u32 index) {
+    u32 place = place_of(index), within = place % LEDGER_PAGE;
+    if (place / LEDGER_PAGE != page_number) read_page(place / LEDGER_PAGE);
+    return within + file.slot_size <= page_length ? (const struct slot *)(page.bytes + within) : NULL;
 }
 
-bool ledger_file_write(struct ledger_file *file, u32 index, const struct slot *slot) {
-    long written = CALL4(pwrite, file->descriptor, slot, file->slot_size, place_of(file, index));
-    if (written == (long)file->slot_size && index >= file->slot_count) file->slot_count = index + 1;
-    return written == (long)file->slot_size;
+bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes) {
+    u32 place = place_of(index), within = place % LEDGER_PAGE;
+    if (place / LEDGER_PAGE != page_number) read_page(place / LEDGER_PAGE);
+    struct slot *slot = (struct slot *)(page.bytes + within);
+    memset(slot, 0, file.slot_size);
+    if (owner) slot->owner = *owner;
+    for (int i = 0; i < file.card_count && owner; i++) slot->bytes[i] = bytes[i];
+    if (page_length < within + file.slot_size) page_length = within + file.slot_size;
+    return CALL4(pwrite, file.descriptor, slot, file.slot_size, place) == (long)file.slot_size;
 }
 
-static struct {
-    long descriptor; /* 0: none */
-    u64 device, inode;
-} holder;
-
-/* A program may have closed it, and opened another file by the same number. */
-static void close_holder(void) {
-    struct file_status status;
-    if (holder.descriptor && !CALL2(fstat, holder.descriptor, &status) && status.device == holder.device &&
-        status.inode == holder.inode)
-        CALL1(close, holder.descriptor);
-    holder.descriptor = 0;
+void ledger_file_hold(u32 index) {
+    struct file_lock all = {.kind = F_UNLCK}, own = {.kind = F_WRLCK, .start = place_of(index), .length = 1};
+    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &all);
+    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &own);
 }
 
-void ledger_file_hold(const struct ledger_file *file, const struct limits *limits, u32 index) {
-    struct file_lock range = {.kind = F_WRLCK, .start = (i64)place_of(file, index), .length = 1};
-    struct file_status status;
-    close_holder();
-    long descriptor = open_path(limits);
-    if (descriptor < 0) return;
-    CALL3(fcntl, descriptor, F_OFD_SETLK, &range);
-    if (CALL2(fstat, descriptor, &status)) return;
-    holder.descriptor = descriptor;
-    holder.device = status.device;
-    holder.inode = status.inode;
+bool ledger_file_is_held(u32 index) {
+    struct file_lock other = {.kind = F_WRLCK, .start = place_of(index), .length = 1};
+    return CALL3(fcntl, file.descriptor, F_OFD_GETLK, &other) == 0 && other.kind != F_UNLCK;
 }
-
-bool ledger_file_is_held(const struct ledger_file *file, u32 index) {
-    struct file_lock range = {.kind = F_WRLCK, .start = (i64)place_of(file, index), .length = 1};
-    return CALL3(fcntl, file->descriptor, F_OFD_GETLK, &range) == 0 && range.kind != F_UNLCK;
-}
-
-void ledger_file_forget(void) { holder.descriptor = 0; }

@@ -1,9 +1,10 @@
-/* The file of the ledger: opened, locked, checked. */
+/* The file of the ledger: opened, locked, checked, and read by pages. */
 #pragma once
 #include "limits.h"
 #include "process.h"
 
 #define MOST_SLOTS 1024
+#define LEDGER_PAGE 4096
 
 struct slot {
     struct identity owner; /* PID 0: the slot is free */
@@ -11,24 +12,18 @@ struct slot {
     u64 bytes[];
 };
 
-struct ledger_file {
-    long descriptor;
-    bool locked;
-    u32 slot_size;
-    u32 slot_count;
-};
+/* Locks the ledger. False: there is none. The file stays open for the next time. */
+bool ledger_file_lock(const struct limits *limits);
+void ledger_file_unlock(void);
 
-/* False: there is no ledger. Then nothing is to be closed. */
-bool ledger_file_open(struct ledger_file *file, const struct limits *limits);
-void ledger_file_close(struct ledger_file *file);
+/* NULL: there are only INDEX slots. Valid until the next call. */
+const struct slot *ledger_file_read(u32 index);
 
-/* Reads SLOTS * slot_size bytes at most. Returns the number of whole slots read. */
-u32 ledger_file_read(const struct ledger_file *file, u32 first, void *slots, u32 size);
-bool ledger_file_write(struct ledger_file *file, u32 index, const struct slot *slot);
+/* OWNER NULL: frees the slot. False: the file system is full. */
+bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes);
 
-/* Another process sees by the slot's lock that this one lives, also from another PID namespace. */
-void ledger_file_hold(const struct ledger_file *file, const struct limits *limits, u32 index);
-bool ledger_file_is_held(const struct ledger_file *file, u32 index);
+/* Shows that the process of the slot lives, also to processes of other PID namespaces. */
+void ledger_file_hold(u32 index);
+bool ledger_file_is_held(u32 index);
 
-/* In a child by fork: the descriptor that holds a slot is the parent's. */
-void ledger_file_forget(void);
+void ledger_file_forget(void); /* in a child by fork */

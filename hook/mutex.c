@@ -1,6 +1,5 @@
 /* Locks between the threads of one process, by futex. */
 #include "mutex.h"
-#include "process.h"
 #include "system.h"
 
 enum { FREE, TAKEN, TAKEN_AND_AWAITED };
@@ -25,7 +24,6 @@ static void acquire(u32 *state) {
 void mutex_enter(struct guard *guard, struct mutex *mutex) {
     guard->mutex = mutex;
     CALL4(sigprocmask, BLOCK, &later, &guard->signals, sizeof later);
-    process_forget_parent();
     acquire(&mutex->state);
 }
 

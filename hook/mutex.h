@@ -1,8 +1,7 @@
 /* Locks between the threads of one process.
  *
  * Signals wait while a thread holds one: a signal's handler that calls CUDA would otherwise wait for its
- * own thread. A child by fork starts with all locks free and with nothing of its parent's: whoever enters a
- * mutex first in a new process lets the modules forget (see process.c). */
+ * own thread. A child by fork finds all of them free: see process_forget_parent. */
 #pragma once
 #include "types.h"
 

@@ -16,5 +16,6 @@ void process_identify(struct identity *identity);
 /* Of a process in the same PID namespace. False where it cannot be known. */
 bool process_ended(const struct identity *identity);
 
-/* In a child by fork, once: all modules forget what they know of the parent. */
+/* In a child by fork, once: all modules forget what they know of the parent, and free their locks. Whoever
+ * comes from the program calls it before anything else. */
 void process_forget_parent(void);

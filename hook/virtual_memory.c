@@ -14,7 +14,7 @@ static void drop_share(u64 memory) {
 
 static bool add_handle(CUhandle handle, u64 memory) {
     struct allocation entry = {.key = handle, .bytes = 1, .share = memory, .kind = HANDLE};
-    return allocations_add(&entry);
+    return allocations_add(&entry, NULL);
 }
 
 /* The properties say where the memory lies, not the current context: it may be the host's. */
@@ -41,7 +41,7 @@ CUresult cuMemRelease(CUhandle handle) {
     CUresult result = REAL(cuMemRelease)(handle);
     if (!known) return result;
     if (result != CUDA_SUCCESS) {
-        if (last) allocations_add(&entry);
+        if (last) allocations_add(&entry, NULL);
     } else if (last ||
                (allocations_add_bytes(HANDLE, handle, -1) == 0 && allocations_take(HANDLE, handle, &entry))) {
         drop_share(entry.share);
@@ -74,7 +74,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUhandle han
     CUresult result = REAL(cuMemMap)(address, bytes, offset, handle, flags);
     if (!limited || result != CUDA_SUCCESS || !allocations_find(HANDLE, handle, &entry)) return result;
     struct allocation mapping = {.key = address, .bytes = bytes, .share = entry.share, .kind = MAPPING};
-    if (allocations_add(&mapping)) allocations_add_share(MEMORY, entry.share, 1);
+    if (allocations_add(&mapping, NULL)) allocations_add_share(MEMORY, entry.share, 1);
     return result;
 }
 

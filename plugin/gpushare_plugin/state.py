@@ -34,7 +34,7 @@ from gpushare_plugin.decide.held.lost_assignments import Remembered, recorded_ho
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.held.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.held.preferred_cards import PreferredCard
-from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, NodeIsolation
+from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, IsolationDecision
 from gpushare_plugin.decide.memo import Memo
 from gpushare_plugin.decide.offer.dialect_change import recorded_dialect
 from gpushare_plugin.decide.offer.offering import STARTING, Offering
@@ -75,7 +75,7 @@ class PluginState:
     """Of the cards. None before the first reading: then the GPUShareNode's record counts."""
     cordon: Cordon = NO_CORDON
     measured: MeasuredUse | None = None
-    isolation: NodeIsolation = NOT_DECIDED
+    isolation: IsolationDecision = NOT_DECIDED
     """What new containers get to keep them to their units."""
     isolation_findings: Findings | None = None
     """Whether what containers were given is in force. None before anybody has looked."""

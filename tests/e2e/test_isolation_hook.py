@@ -134,12 +134,7 @@ def test_a_killed_plugin_changes_nothing(users: Users, product: Product, node: C
     restarts = plugin_restarts(product.cluster)
     kill_container(product.cluster, SYSTEM, plugin_pod(product.cluster)["metadata"]["name"])
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
-    watch_until(
-        product.cluster,
-        PODS.format(namespace=SYSTEM),
-        lambda _: plugin_restarts(product.cluster) > restarts,
-        what="the plugin is back",
-    )
+    wait_until("the plugin is back", lambda: plugin_restarts(product.cluster) > restarts, timeout=60)
     product.await_ready("default")
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
     users.run(user_pod("next", user_container("0=4000", units=4, group=1)))
@@ -196,7 +191,7 @@ def test_a_changed_policy_holds_for_containers_from_then_on(users: Users, produc
         users.until_running(name, restarts=1)
     assert {name: free(name) for name in expected} == expected
     users.delete(*expected)
-    until_gone(product, FILES)
+    until_no_files(product)
     change(product, "Hook")
 
 
@@ -205,14 +200,18 @@ def change(product: Product, kind: str) -> None:
     product.await_ready("default")
 
 
-def until_gone(product: Product, path: str) -> None:
-    """Waits until a path of the node is gone."""
+def files(product: Product) -> str:
+    """Returns what isolation has on the node; the folder itself is a mount point of the plugin's."""
+    return product.cluster.node_exec(NODE, ["find", FILES, "-mindepth", "1"]).stdout
+
+
+def until_no_files(product: Product) -> None:
     wait_until(
-        f"{path} is gone from the node",
-        lambda: product.cluster.node_exec(NODE, ["test", "-e", path]).returncode == 1,
+        "no files of isolation are on the node",
+        lambda: not files(product),
         timeout=60,
         interval=0.5,
-        explain=lambda: product.cluster.node_exec(NODE, ["find", path]).stdout,
+        explain=lambda: files(product),
     )
 
 
@@ -228,7 +227,7 @@ def test_an_uninstallation_waits_for_the_containers_that_need_its_files(
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
     users.delete("user")
     product.delete("default")
-    until_gone(product, FILES)
+    until_no_files(product)
 
 
 def until_policy(product: Product, holds: Callable[[Json], bool]) -> Json:

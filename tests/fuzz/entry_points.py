@@ -182,9 +182,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.decide.held.checkpoint:_number": (
         "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
     ),
-    "gpushare_plugin.decide.held.checkpoint:_isolation": (
-        "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
-    ),
     "gpushare_plugin.decide.units.foreign_units:_split": (
         "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
     ),

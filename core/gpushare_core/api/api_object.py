@@ -42,6 +42,15 @@ _NESTED = (dict, list)
 """What ``msgspec`` makes of objects and lists: most values are neither, and a call for each would show."""
 
 
+class ObjectOwner(ApiObject, frozen=True, kw_only=True):
+    """An object with which another one is deleted. Source: ``metav1.OwnerReference``."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class ObjectMeta(ApiObject, frozen=True, kw_only=True):
     """The part of ``metav1.ObjectMeta`` that the programs read."""
 
@@ -50,7 +59,7 @@ class ObjectMeta(ApiObject, frozen=True, kw_only=True):
     generation: int = 0
     resource_version: str = ""
     annotations: dict[str, str] = {}
-    owner_references: list[dict[str, Any]] = []
+    owner_references: list[ObjectOwner] = []
 
 
 def bounded(schema: Json) -> Meta:

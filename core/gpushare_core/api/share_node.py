@@ -222,7 +222,8 @@ class PodShare(ApiObject, frozen=True, kw_only=True):
     isolation: Word = ""
     """What the container was given to keep it to its units: Hook or Driver; empty: nothing."""
     exceeded_since: Time = ""
-    """Since when it is measured to have more memory of the card than it asked for; empty: it has not."""
+    """Since when it is measured to have more memory of the card than it asked for. Empty: it has not, or the
+    policy asks for no isolation. Of what was given Hook, more by contextMemory counts."""
     orphaned: bool = False
     """The API server does not have this pod among those that run: it was deleted by force, or has just ended.
     The kubelet still keeps its units."""

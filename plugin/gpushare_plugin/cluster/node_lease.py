@@ -104,4 +104,4 @@ class NodeLease:
 def _policy(share_node: GPUShareNode) -> Json | None:
     """Returns the reference to the policy, which owns the GPUShareNode."""
     owners = share_node.metadata.owner_references
-    return next((owner for owner in owners if owner.get("kind") == POLICY_KIND), None)
+    return next((owner.to_json() for owner in owners if owner.kind == POLICY_KIND), None)

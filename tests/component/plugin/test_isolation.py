@@ -132,6 +132,7 @@ async def test_a_repeated_allocate_gives_the_same_file(hook_node: Node) -> None:
     admitted = await admit(hook_node, "a")
     before = {path: path.stat().st_ino for path in mounts(admitted).values()}
     units = admitted.held["main"]
+    await hook_node.until("what it was given", lambda: given(hook_node) == {"a": "Hook"})
     hook_node.kubelet.forget_units(name_of("a"))
     await hook_node.kubelet.allocate("gpushare.io/memory", units)
     assert {path: path.stat().st_ino for path in mounts(admitted).values()} == before

@@ -116,6 +116,27 @@ async def test_more_than_was_asked_for_is_told_once_and_so_is_its_end(measured_n
     await node.until("the other Event", lambda: events(node)[1:] == [("a", "Normal", "MemoryWithinRequest")])
 
 
+def exceeded_since(node: Node) -> list[str]:
+    return [share.exceeded_since for card in node.share_node.status.cards for share in card.pods]
+
+
+async def test_since_when_it_is_too_much_is_kept_until_it_ends(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    assert exceeded_since(node) == [""]  # the policy asks for no isolation
+    node.share(measurement=BY_CONTAINER, isolation={"onExcess": "Evict"})
+    await node.until("the beginning", lambda: exceeded_since(node) != [""])
+    begun = exceeded_since(node)
+    await node.restart_plugin()
+    load(node, "a", "7Gi")
+    await node.until("the use after a restart", lambda: used(node)["a/main"] == "7Gi")
+    assert exceeded_since(node) == begun
+    load(node, "a", "4Gi")
+    await node.until("the end", lambda: exceeded_since(node) == [""])
+
+
 async def test_a_pod_that_ends_takes_its_excess_along(measured_node: Node) -> None:
     node = measured_node
     await run_pod(node)

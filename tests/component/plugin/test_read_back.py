@@ -20,10 +20,10 @@ from gpushare_plugin.decide.held.pods import PodName
 from gpushare_plugin.decide.isolation.driver import DRIVER
 from gpushare_plugin.decide.isolation.kind import (
     CardLimit,
-    Finding,
     GrantedMemory,
     IsolatedShare,
     IsolationFacts,
+    IsolationFinding,
 )
 from gpushare_plugin.decide.use.cgroups import CgroupOwner
 from gpushare_plugin.decide.use.container_use import ContainerShare
@@ -64,13 +64,13 @@ class LimitedNode:
         shares = [isolated(card) for card in cards or ("GPU-a",)]
         return IsolationFacts(driver=await self.reader.facts(shares))
 
-    async def settled(self) -> Finding:
+    async def settled(self) -> IsolationFinding:
         """Of a container that has started a while ago."""
         await self.finding()
         self.now[0] += STARTS_WITHIN
         return await self.finding()
 
-    async def finding(self, card: str = "GPU-a") -> Finding:
+    async def finding(self, card: str = "GPU-a") -> IsolationFinding:
         return DRIVER.in_force(isolated(card), await self.facts(card))
 
 
@@ -119,7 +119,7 @@ async def test_the_limit_that_a_container_was_given_is_read_back(node: LimitedNo
     node.driver.use_in(node.containers.cgroup(UID, ID), GIB)
     facts = await node.facts()
     assert DRIVER.unable(facts) is None
-    assert DRIVER.in_force(isolated("GPU-a"), facts) == Finding(in_force=True, limit=4 * GIB)
+    assert DRIVER.in_force(isolated("GPU-a"), facts) == IsolationFinding(in_force=True, limit=4 * GIB)
     assert facts.driver.used == {isolated("GPU-a").share: GIB}
 
 

@@ -36,7 +36,7 @@ FUNCTIONS(DECLARE)
 static int load(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) return fprintf(stderr, "%s\n", dlerror()), 0;
-#define FIND(name, parameters) \
+#define FIND(name, parameters)                                                                               \
     if (!(name = (int(*) parameters)dlsym(driver, #name))) return 0;
     FUNCTIONS(FIND)
     return 1;

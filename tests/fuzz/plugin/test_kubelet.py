@@ -19,7 +19,7 @@ from tests.fuzz.strategies import kubelet
 from tests.samples.plugin import container, pod_json
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.held.checkpoint import by_pod
+from gpushare_plugin.decide.held.checkpoint import LIMITS_PATH, by_pod
 from gpushare_plugin.decide.held.pod_assignment import ListedDevices
 from gpushare_plugin.decide.held.pod_identity import identify
 from gpushare_plugin.decide.units.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
@@ -57,8 +57,11 @@ ENTRY = (
 )
 
 
-def _answering(**variables: str) -> bytes:
-    return ENTRY % base64.b64encode(api.ContainerAllocateResponse(envs=variables).SerializeToString())
+def _answering(*mounts: str, **variables: str) -> bytes:
+    """``mounts``: paths on the node of what is at the path of limits in the container."""
+    given = [api.Mount(container_path=LIMITS_PATH, host_path=path) for path in mounts]
+    answer = api.ContainerAllocateResponse(envs=variables, mounts=given)
+    return ENTRY % base64.b64encode(answer.SerializeToString())
 
 
 @fuzzes(CheckpointFile.read, stored_answers, few=30)
@@ -66,6 +69,9 @@ def _answering(**variables: str) -> bytes:
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_CARD_INDEX="9" * 5000))
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_MEMORY_MIB="9" * 5000))
 @example(_answering(GPUSHARE_CARD=",," * 3, GPUSHARE_CARD_INDEX="²"))
+@example(_answering(GPUSHARE_ISOLATION="Driver", NVIDIA_GPU_MEMORY_LIMIT="9" * 5000))
+@example(_answering(GPUSHARE_ISOLATION="\N{SNOWMAN}"))
+@example(_answering("/", "/../../etc/shadow", "/x/" + "f" * 33, GPUSHARE_ISOLATION="Hook"))
 @example(b'{"Data":{"PodDeviceEntries":["\xff"]}}')
 def test_a_checkpoint_is_read_or_lived_without(folder: Path, content: bytes) -> None:
     new = folder / "new"
@@ -77,6 +83,8 @@ def test_a_checkpoint_is_read_or_lived_without(folder: Path, content: bytes) -> 
         assert str(error)
     else:
         assert by_pod(entries) is not None
+        given = [entry.isolation for entry in entries if entry.isolation]
+        assert all(len(isolation.identity) in (0, 32) for isolation in given)
     try:
         assert all(units.uid is not None for units, _ in stored_answers(content))
     except CheckpointUnreadableError as error:

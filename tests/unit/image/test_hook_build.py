@@ -20,7 +20,7 @@ def test_two_builds_without_a_cache_are_the_same(tmp_path: Path, architecture: s
 
 def test_it_is_for_its_architecture_and_small(architecture: str) -> None:
     content = hook_library(architecture=architecture).read_bytes()
-    assert content[:4] == b"\x7fELF"
+    assert content[:4] == b"\x7fELF", "not compiled"
     assert int.from_bytes(content[18:20], "little") == ELF_MACHINES[architecture]
     assert len(content) < 100_000
 

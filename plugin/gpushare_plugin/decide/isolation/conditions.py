@@ -11,8 +11,8 @@ from gpushare_core.api.conditions import (
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.api.names import ISOLATION_IN_FORCE, ISOLATION_READY
 from gpushare_plugin.decide.held.pod_events import PodEvent
-from gpushare_plugin.decide.isolation.kind import Finding, IsolatedShare
-from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, NodeIsolation
+from gpushare_plugin.decide.isolation.kind import IsolatedShare, IsolationFinding
+from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, IsolationDecision
 from gpushare_plugin.decide.use.container_use import ContainerShare
 
 NOT_IN_FORCE = "IsolationNotInForce"
@@ -22,7 +22,7 @@ MAX_NAMED = 10
 
 
 def isolation_conditions(
-    isolation: NodeIsolation, found: Findings | None, recorded: Iterable[str]
+    isolation: IsolationDecision, found: Findings | None, recorded: Iterable[str]
 ) -> list[ConditionState]:
     """``recorded``: types of conditions that the status has: of these nothing is known until the plugin has
     looked once."""
@@ -39,7 +39,7 @@ def isolation_conditions(
     return [_ready(isolation), *(unseen if found is None else _in_force(found))]
 
 
-def _ready(isolation: NodeIsolation) -> ConditionState:
+def _ready(isolation: IsolationDecision) -> ConditionState:
     if problem := isolation.problem:
         message = (
             f"isolation {isolation.asked} cannot be had: {problem.message}; until then no new pod gets units"
@@ -61,14 +61,14 @@ def _in_force(found: Findings) -> Iterable[ConditionState]:
         yield condition_true(ISOLATION_IN_FORCE, "InForce", _named(noted))
 
 
-def _named(found: Sequence[tuple[IsolatedShare, Finding]]) -> str:
+def _named(found: Sequence[tuple[IsolatedShare, IsolationFinding]]) -> str:
     ordered = sorted(found, key=lambda pair: pair[0].share)
     named = [_sentence(isolated, finding) for isolated, finding in ordered[:MAX_NAMED]]
     more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     return "; ".join(named) + more
 
 
-def _sentence(isolated: IsolatedShare, finding: Finding) -> str:
+def _sentence(isolated: IsolatedShare, finding: IsolationFinding) -> str:
     share = isolated.share
     return (
         f"container {share.container} of pod {share.pod} on card {share.card}, given {isolated.given.kind}:"

@@ -9,11 +9,11 @@ from gpushare_core.api.served import Problem
 from gpushare_core.placement.quantity import MIB
 from gpushare_plugin.decide.held.checkpoint import ISOLATION_VARIABLE, LIMIT_VARIABLE
 from gpushare_plugin.decide.isolation.kind import (
-    Finding,
     GrantedMemory,
     IsolatedShare,
     IsolationEquipment,
     IsolationFacts,
+    IsolationFinding,
     IsolationKind,
 )
 from gpushare_plugin.decide.units.quantity_text import quantity_text
@@ -67,20 +67,20 @@ def _equipment(granted: GrantedMemory) -> IsolationEquipment:
     )
 
 
-def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> Finding:
+def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFinding:
     """A lower limit is in force, too: the driver may round it, and a pod may set one for itself."""
     given, driver = isolated.given.memory, facts.driver
     if not given:
-        return Finding(in_force=None, seen=NOT_KNOWN)
+        return IsolationFinding(in_force=None, seen=NOT_KNOWN)
     if isolated.share in driver.not_running:
-        return Finding(in_force=True, limit=given)
+        return IsolationFinding(in_force=True, limit=given)
     limit = driver.read_back.get(isolated.share)
     if limit is None:
         reason = driver.read_problem.message if driver.read_problem else NOT_READ
-        return Finding(in_force=None, seen=reason, limit=given)
+        return IsolationFinding(in_force=None, seen=reason, limit=given)
     if limit <= given + ROUNDING:
-        return Finding(in_force=True, seen=_smaller_share(isolated), limit=given)
-    return Finding(in_force=False, seen=_difference(given, limit), limit=given)
+        return IsolationFinding(in_force=True, seen=_smaller_share(isolated), limit=given)
+    return IsolationFinding(in_force=False, seen=_difference(given, limit), limit=given)
 
 
 def _smaller_share(isolated: IsolatedShare) -> str:

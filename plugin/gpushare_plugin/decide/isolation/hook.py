@@ -3,11 +3,11 @@
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_plugin.decide.held.checkpoint import ISOLATION_VARIABLE, LIMITS_PATH
 from gpushare_plugin.decide.isolation.kind import (
-    Finding,
     GrantedMemory,
     IsolatedShare,
     IsolationEquipment,
     IsolationFacts,
+    IsolationFinding,
     IsolationKind,
 )
 from gpushare_plugin.decide.isolation.limits_file import limits_file, read_limits
@@ -37,22 +37,22 @@ def _equipment(granted: GrantedMemory) -> IsolationEquipment:
     )
 
 
-def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> Finding:
+def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFinding:
     if unread := facts.hook.read_problem:
-        return Finding(in_force=None, seen=unread.message)
+        return IsolationFinding(in_force=None, seen=unread.message)
     content = facts.hook.limits.get(isolated.given.identity)
     if content is None:
-        return Finding(
+        return IsolationFinding(
             in_force=False,
             seen="its file of limits is gone from the node: the container cannot start again",
         )
     limits = read_limits(content, isolated.given.identity, isolated.numbers)
     if limits is None:
-        return Finding(in_force=False, seen="its file of limits on the node is not as it was written")
+        return IsolationFinding(in_force=False, seen="its file of limits is not as it was written")
     limit = limits.get(isolated.share.card, 0)
     if facts.hook.problem:
-        return Finding(in_force=False, seen=facts.hook.problem.message, limit=limit)
-    return Finding(in_force=True, limit=limit)
+        return IsolationFinding(in_force=False, seen=facts.hook.problem.message, limit=limit)
+    return IsolationFinding(in_force=True, limit=limit)
 
 
 HOOK = IsolationKind(

@@ -57,7 +57,7 @@ class IsolatedShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class IsolationFinding:
     """Whether a share is held to what its container was given."""
 
     in_force: bool | None
@@ -118,7 +118,7 @@ class IsolationKind:
     unable: Callable[[IsolationFacts], Problem | None]
     """Returns why a node cannot have it, with what to do."""
     equipment: Callable[[GrantedMemory], IsolationEquipment]
-    in_force: Callable[[IsolatedShare, IsolationFacts], Finding]
+    in_force: Callable[[IsolatedShare, IsolationFacts], IsolationFinding]
     """Gets a share of a container that was given this kind."""
 
 

@@ -10,10 +10,10 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.isolation.kind import (
-    Finding,
     IsolatedShare,
     IsolationChoice,
     IsolationFacts,
+    IsolationFinding,
 )
 from gpushare_plugin.decide.isolation.table import ISOLATION_KINDS, NO_ISOLATION
 from gpushare_plugin.decide.units.layout import Layout
@@ -25,11 +25,11 @@ UNAVAILABLE = "Unavailable"
 
 GivenKinds = Mapping[tuple[str, str], str]
 """UID of a pod and name of a container -> which kind it was given."""
-Findings = Sequence[tuple[IsolatedShare, Finding]]
+Findings = Sequence[tuple[IsolatedShare, IsolationFinding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeIsolation:
+class IsolationDecision:
     asked: MemoryIsolation = MemoryIsolation.NONE
     choice: IsolationChoice = NO_ISOLATION
     """What containers get; with a ``problem`` nothing, for only those that are on the node already may start
@@ -42,8 +42,8 @@ class NodeIsolation:
         return UNAVAILABLE if self.problem else self.asked.value
 
 
-NONE_ASKED = NodeIsolation()
-NOT_DECIDED = NodeIsolation(
+NONE_ASKED = IsolationDecision()
+NOT_DECIDED = IsolationDecision(
     problem=Problem("Starting", "the plugin has just started, and has not looked yet whether it can be had")
 )
 """Before the first round."""
@@ -53,21 +53,21 @@ def asked_kind(asked: Isolation | None) -> MemoryIsolation:
     return asked.memory if asked else MemoryIsolation.NONE
 
 
-def decide_isolation(asked: Isolation | None, facts: IsolationFacts, *, folder: str) -> NodeIsolation:
+def decide_isolation(asked: Isolation | None, facts: IsolationFacts, *, folder: str) -> IsolationDecision:
     if asked is None or asked.memory is MemoryIsolation.NONE:
         return NONE_ASKED
     kind = ISOLATION_KINDS.get(asked.memory)
     if kind is None:
         unserved = f"this version of the plugin does not serve isolation.memory {asked.memory}"
-        return NodeIsolation(asked=asked.memory, problem=Problem("NotServed", unserved))
+        return IsolationDecision(asked=asked.memory, problem=Problem("NotServed", unserved))
     if problem := kind.unable(facts):
-        return NodeIsolation(asked=asked.memory, problem=problem)
+        return IsolationDecision(asked=asked.memory, problem=problem)
     context = parse_memory(asked.context_memory)
     choice = IsolationChoice(kind=kind, context_memory=context, folder=folder)
-    return NodeIsolation(asked=asked.memory, choice=choice)
+    return IsolationDecision(asked=asked.memory, choice=choice)
 
 
-def closed_without_isolation(reading: Reading, isolation: NodeIsolation) -> Reading:
+def closed_without_isolation(reading: Reading, isolation: IsolationDecision) -> Reading:
     """Returns cards that take no new pods where these would run without what is asked for."""
     if isolation.problem is None:
         return reading
@@ -99,10 +99,12 @@ def findings(shares: Iterable[IsolatedShare], facts: IsolationFacts) -> Findings
     return [(isolated, _finding(isolated, facts)) for isolated in shares]
 
 
-def _finding(isolated: IsolatedShare, facts: IsolationFacts) -> Finding:
+def _finding(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFinding:
     kind = ISOLATION_KINDS.get(isolated.given.kind)
     if kind is None:
-        return Finding(in_force=None, seen=f"this version of the plugin does not serve {isolated.given.kind}")
+        return IsolationFinding(
+            in_force=None, seen=f"this version of the plugin does not serve {isolated.given.kind}"
+        )
     return kind.in_force(isolated, facts)
 
 

@@ -6,9 +6,9 @@ from gpushare_core.api.enums import MemoryIsolation
 from gpushare_plugin.decide.isolation.driver import DRIVER
 from gpushare_plugin.decide.isolation.hook import HOOK
 from gpushare_plugin.decide.isolation.kind import (
-    Finding,
     IsolationChoice,
     IsolationEquipment,
+    IsolationFinding,
     IsolationKind,
 )
 
@@ -16,7 +16,7 @@ NONE = IsolationKind(
     name=MemoryIsolation.NONE,
     unable=lambda _: None,
     equipment=lambda _: IsolationEquipment(),
-    in_force=lambda _share, _facts: Finding(in_force=True),
+    in_force=lambda _share, _facts: IsolationFinding(in_force=True),
 )
 NO_ISOLATION = IsolationChoice(kind=NONE)
 

@@ -136,6 +136,11 @@ def another_mode(node: Json) -> None:
     node["spec"].update(mode="Mixed", slicesPerCard=2)
 
 
+def no_isolation(node: Json) -> None:
+    lacking = {"type": "IsolationReady", "status": "False", "message": "the image has no library"}
+    node["status"]["conditions"].append(lacking)
+
+
 def nonsense(node: Json) -> None:
     node["status"]["cards"][0]["units"] = "many"
 
@@ -166,6 +171,7 @@ def nonsense(node: Json) -> None:
         pytest.param(
             another_mode, "the policy asks for units of 1Gi, 1/2 card, 1 card", id="another mode is to come"
         ),
+        pytest.param(no_isolation, "without isolation: the image has no library", id="no isolation"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],
 )

@@ -1,0 +1,187 @@
+"""The folder of files for isolation: whole files, by rename, and never through a symbolic link."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gpushare_core.api.served import Problem
+from gpushare_plugin.decide.isolation.needed_files import NeededFiles
+from gpushare_plugin.isolation.folder import IsolationFilesError, IsolationFolder
+from gpushare_plugin.isolation.keeper import GRACE, SETTLED_AFTER, IsolationKeeper
+
+ONE, OTHER = "1" * 32, "2" * 32
+NOBODY = NeededFiles(complete=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> IsolationFolder:
+    library = tmp_path / "image.so"
+    library.write_bytes(b"library")
+    return IsolationFolder(tmp_path / "node" / "isolation", library)
+
+
+def path(folder: IsolationFolder, identity: str) -> str:
+    return str(folder.path / "limits" / identity)
+
+
+def test_everybody_may_read_whatever_the_umask_is(folder: IsolationFolder) -> None:
+    before = os.umask(0o077)
+    try:
+        folder.write({path(folder, ONE): b"limits"})
+    finally:
+        os.umask(before)
+    modes = {
+        found.name: oct(stat.S_IMODE(found.stat().st_mode))
+        for found in [folder.path, *folder.path.rglob("*")]
+    }
+    assert modes == {
+        "isolation": "0o755",
+        "limits": "0o755",
+        ONE: "0o644",
+        "ld.so.preload": "0o644",
+        "libgpushare-cuda.so": "0o755",
+    }
+
+
+def test_what_is_there_stays_and_what_differs_is_replaced(folder: IsolationFolder) -> None:
+    assert folder.install() is None
+    library = folder.path / "libgpushare-cuda.so"
+    first = library.stat().st_ino
+    assert folder.install() is None
+    assert library.stat().st_ino == first
+    with library.open("rb") as mounted:  # as by a container that runs
+        folder.library.write_bytes(b"newer library")
+        assert folder.install() is None
+        assert (mounted.read(), library.read_bytes()) == (b"library", b"newer library")
+
+
+@pytest.mark.parametrize("name", ["libgpushare-cuda.so", "ld.so.preload", f"limits/{ONE}"])
+def test_a_link_is_replaced_and_never_followed(folder: IsolationFolder, tmp_path: Path, name: str) -> None:
+    folder.write({path(folder, ONE): b"limits"})
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"of somebody else")
+    (folder.path / name).unlink()
+    (folder.path / name).symlink_to(victim)
+    folder.write({path(folder, ONE): b"limits"})
+    assert victim.read_bytes() == b"of somebody else"
+    assert not (folder.path / name).is_symlink()
+
+
+def test_a_folder_that_is_a_link_is_refused(folder: IsolationFolder, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder.path.parent.mkdir()
+    folder.path.symlink_to(tmp_path / "elsewhere")
+    problem = folder.install()
+    assert problem
+    assert problem.reason == "FolderNotWritable"
+    with pytest.raises(IsolationFilesError, match="create the pod anew"):
+        folder.write({path(folder, ONE): b"limits"})
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * (4 * 2**20 + 1)])
+def test_a_library_that_cannot_be_one_is_refused(folder: IsolationFolder, content: bytes) -> None:
+    folder.library.write_bytes(content)
+    problem = folder.install()
+    assert isinstance(problem, Problem)
+    assert problem.reason == "LibraryMissing"
+
+
+def test_what_is_no_file_is_not_read(folder: IsolationFolder) -> None:
+    folder.write({path(folder, ONE): b"limits"})
+    os.mkfifo(path(folder, OTHER))
+    assert folder.limits([ONE, OTHER, "3" * 32]) == {ONE: b"limits"}
+
+
+def test_at_the_end_nothing_is_left(folder: IsolationFolder) -> None:
+    folder.write({path(folder, ONE): b"limits"})
+    (folder.path / ".new-ld.so.preload").write_bytes(b"of a plugin that was killed")
+    (folder.path / "limits" / f".new-{OTHER}").write_bytes(b"of a plugin that was killed")
+    folder.remove([ONE])
+    assert not folder.is_empty
+    folder.remove_all()
+    assert folder.is_empty
+    assert not folder.path.exists()
+
+
+class Seconds:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def keeper(folder: IsolationFolder, seconds: Seconds) -> IsolationKeeper:
+    return IsolationKeeper(folder, seconds)
+
+
+async def answer(keeper: IsolationKeeper, identity: str) -> None:
+    assert keeper.folder
+    await keeper.write({path(keeper.folder, identity): b"limits"})
+
+
+def identities(keeper: IsolationKeeper) -> set[str]:
+    assert keeper.folder
+    return {*keeper.folder.identities()}
+
+
+async def test_a_file_waits_for_the_kubelet_to_write_down_who_has_it(
+    keeper: IsolationKeeper, seconds: Seconds
+) -> None:
+    await answer(keeper, ONE)
+    seconds.now = GRACE - 1
+    assert await keeper.tidy(NOBODY, in_use=False)
+    assert identities(keeper) == {ONE}
+    seconds.now = GRACE
+    assert not await keeper.tidy(NOBODY, in_use=False)
+
+
+async def test_a_file_goes_as_soon_as_the_container_has_ended_that_had_it(
+    keeper: IsolationKeeper, seconds: Seconds
+) -> None:
+    await answer(keeper, ONE)
+    seconds.now = SETTLED_AFTER
+    assert await keeper.tidy(NeededFiles(identities=frozenset({ONE}), complete=True), in_use=True)
+    seconds.now += 1
+    assert await keeper.tidy(NOBODY, in_use=True)  # the library stays
+    assert not identities(keeper)
+
+
+async def test_a_container_that_gets_the_units_of_one_that_ended_keeps_its_file(
+    keeper: IsolationKeeper, seconds: Seconds
+) -> None:
+    await answer(keeper, ONE)
+    seconds.now = SETTLED_AFTER
+    former = NeededFiles(identities=frozenset({ONE}), complete=True)
+    await keeper.tidy(former, in_use=True)
+    await answer(keeper, ONE)
+    await keeper.tidy(former, in_use=True)  # by what was read before the answer
+    await keeper.tidy(NOBODY, in_use=True)
+    assert identities(keeper) == {ONE}
+
+
+async def test_nothing_goes_while_the_kubelet_cannot_be_asked(
+    keeper: IsolationKeeper, seconds: Seconds
+) -> None:
+    await answer(keeper, ONE)
+    seconds.now = 10 * GRACE
+    assert await keeper.tidy(NeededFiles(), in_use=False)
+    assert identities(keeper) == {ONE}
+
+
+async def test_files_of_a_plugin_before_wait_once_more(folder: IsolationFolder, seconds: Seconds) -> None:
+    folder.write({path(folder, ONE): b"limits"})
+    seconds.now = 10 * GRACE
+    restarted = IsolationKeeper(folder, seconds)
+    assert await restarted.tidy(NOBODY, in_use=False)
+    seconds.now += GRACE
+    assert not await restarted.tidy(NOBODY, in_use=False)
