@@ -76,16 +76,23 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
         yield f"{_policies(plan.staying)[0].upper()}{_policies(plan.staying)[1:]}, with what they need."
     if plan.needed_backend:
         yield f"The schedulers stay connected (backend {plan.needed_backend}): these policies need that."
-    if plan.nodes_with_files:
-        yield (
-            f"Isolation files on {_names(plan.nodes_with_files, page)}, in {ISOLATION_FOLDER}: remove that"
-            " folder when the pods have ended that were given some."
-        )
+    yield from _files_left(plan, len(plan.nodes_with_files) if page.is_wide else SHOWN_NAMES)
     yield "What was installed: the operator, its rights, the CustomResourceDefinitions."
+
+
+def _files_left(plan: UndoPlan, shown: int) -> Iterator[str]:
+    if plan.nodes_with_files:
+        nodes = listed(plan.nodes_with_files, shown)
+        yield (
+            f"Isolation files on {nodes}, in {ISOLATION_FOLDER}: remove that folder when the pods have ended that"
+            " were given some."
+        )
 
 
 def _undone(report: UndoReport) -> Iterator[RenderableType]:
     yield sentence(f"{_gone(report)} after {report.seconds:.0f} s.")
+    for stays in _files_left(report.plan, SHOWN_NAMES):
+        yield sentence(f"What stays: {stays}")
 
 
 def _gone(report: UndoReport) -> str:
