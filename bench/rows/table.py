@@ -14,6 +14,7 @@ from bench.rows import (
     churn,
     command_line,
     extender_books,
+    hook,
     one_node,
     pending,
     plugin,
@@ -53,6 +54,7 @@ def _programs(size: Size) -> Stage[workplace.Workplace]:
         Row("filter", "Filter with mutual TLS, one connection", extender_books.filters, 300),
         Row("allocate", "Admission of one pod after the other", plugin.admissions, 900),
         Row("plugin", "What a plugin takes of its node", plugin.footprint, 900),
+        Row("hook", "What isolation costs a program", hook.costs, 120),
     )
     return Stage("without a cluster", partial(workplace.entered, size), rows)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.api.share_node import Devices, GPUShareNode
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.health_server import HealthServer, health_pages, text_page
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
@@ -133,16 +133,19 @@ class Agent:
         services = [server.answers for server in self._servers]
         self._heartbeat = Heartbeat(watchdog, services, clock=self._time)
         sources = DeviceSources(self.state.changed.set)
-        self._driver = self._new_driver_reader(open_limits or sources.open_limits)
         self._reconciler = self._new_reconciler(
-            reservations, open_source or sources.open, open_use or sources.open_use
+            reservations,
+            open_source or sources.open,
+            UseMeter(self.state, ContainerNames(client), open_use or sources.open_use, clock),
+            self._new_driver_reader(open_limits or sources.open_limits),
         )
 
     def _new_reconciler(
         self,
         reservations: UnitReservations,
         open_source: Callable[[GPUShareNode], DeviceSource],
-        open_use: Callable[[GPUShareNode], UseSource | None],
+        meter: UseMeter,
+        driver: DriverReader,
     ) -> NodeReconciler:
         return NodeReconciler(
             state=self.state,
@@ -152,10 +155,10 @@ class Agent:
             streams=self._streams,
             registration=self._registration,
             open_source=open_source,
-            meter=UseMeter(self.state, ContainerNames(self._client), open_use, self._clock),
+            meter=meter,
             events=EventWriter(self._client, self._settings.node, now=self._now),
             files=self._files,
-            driver=self._driver,
+            driver=driver,
             now=self._now,
             clock=self._clock,
         )
@@ -165,8 +168,10 @@ class Agent:
         return DriverReader(
             names=ContainerNames(self._client),
             open_limits=lambda: open_limits(state.share_node) if state.share_node else None,
-            devices=lambda: state.share_node.spec.devices if state.share_node else Devices(),
-            kubelet_uids=lambda: {pod.uid: pod.kubelet_uid for pod in state.pods.values()},
+            devices=lambda: state.devices,
+            kubelet_uids=lambda: {
+                pod.uid: pod.kubelet_uid for pod in state.pods.values() if pod.uid != pod.kubelet_uid
+            },
             cgroups=self._settings.cgroups,
         )
 

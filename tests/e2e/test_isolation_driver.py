@@ -39,6 +39,8 @@ UNIFIED = next(
 )
 """Where this machine has cgroups of version 2."""
 TOOLKIT = "usr/sbin/toolkit.json"
+HOST = "/run/localcluster/image"
+"""Where a node finds the files of its host."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (programs / "runc").rename(programs / "runc.real")
     shutil.copy(toolkit_hook.__file__, programs / "toolkit_hook.py")
     runtime = Path(toolkit_runtime.__file__).read_text()
-    (programs / "runc").write_text(f"#!{sys.executable}\n{runtime}")
+    (programs / "runc").write_text(f"#!{HOST}{Path(sys.executable).resolve()}\n{runtime}")
     (programs / "runc").chmod(0o755)
     return folder
 

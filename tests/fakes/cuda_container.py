@@ -136,6 +136,8 @@ class Container:
             return [sys.executable, self.programs / "user.py"]
         if way in ("linked", "static"):
             return [self.programs / way]
+        if way == "plugin":
+            return [self.programs / "user", way, self.programs / way]
         return [self.programs / "user", way]
 
     def _first_pid(self) -> int:
@@ -149,6 +151,8 @@ class Container:
             return
         with suppress(ProcessLookupError, IndexError):
             os.kill(self._first_pid(), signal.SIGKILL)
+        for user in self._users:
+            user.process.kill()  # what entered it for the program may be stopped
         self._holder.communicate(timeout=DEADLINE)
         for user in self._users:
             user.end()

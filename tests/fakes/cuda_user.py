@@ -6,6 +6,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ class User:
 
     def begin(self, symbol: str, *arguments: Argument) -> None:
         """A call whose answer comes later."""
-        name, version = versions()[symbol]
+        name, version = versions().get(symbol, (symbol, 0))
         self.tell(" ".join(["call", symbol, name, str(version), *map(_text, arguments)]))
 
     def finish(self) -> Answer:
@@ -193,24 +194,39 @@ def flat(width: int, height: int = 0) -> bytes:
 @cache
 def versions() -> dict[str, tuple[str, int]]:
     """Exported function -> the name that ``cuGetProcAddress`` knows, and the version that brought it."""
-    rows = [
-        line[4:-1].split(", ") for line in (SOURCES / "names.inc").read_text().splitlines() if "ROW" in line
+    return {symbol: (name, version) for name, version, _, symbol in _names()}
+
+
+def exported(name: str, version: int, flags: int) -> str | None:
+    """Returns the function that the driver has for a name, if any: flag 2 is for streams of each thread."""
+    found = [
+        (of, per_thread, symbol)
+        for known, of, per_thread, symbol in _names()
+        if known == name and of <= version and per_thread <= bool(flags & 2)
     ]
-    return {symbol: (name.strip('"'), int(version)) for name, version, _, symbol in rows}
+    return max(found)[2] if found else None
+
+
+@cache
+def _names() -> list[tuple[str, int, int, str]]:
+    lines = (SOURCES / "names.inc").read_text().splitlines()
+    rows = [line[4:-1].split(", ") for line in lines if line.startswith("ROW")]
+    return [(name.strip('"'), int(version), int(thread), symbol) for name, version, thread, symbol in rows]
 
 
 def make_programs(folder: Path) -> None:
-    """Puts the users' programs there: ``user``, ``linked``, ``static`` and ``user.py``."""
-    driver = folder / "libcuda.so.1"
-    driver.write_bytes(compiled_driver())
+    """Puts the users' programs there: ``user``, ``linked``, ``static``, ``plugin`` and ``user.py``."""
     source = USERS / "user.c"
-    wanted = {
-        "user": ([source], ["-rdynamic"]),
-        "linked": ([source, driver], ["-DLINKED"]),
-        "static": ([source, *driver_sources()], ["-DLINKED", "-static"]),
-    }
-    for name, (sources, flags) in wanted.items():
-        with compiled(sources, flags, libraries=["-ldl", "-lpthread"]) as built:
-            shutil.copy(built, folder / name)
+    with tempfile.TemporaryDirectory() as scratch:
+        driver = Path(scratch, "libcuda.so.1")
+        driver.write_bytes(compiled_driver())
+        wanted = {
+            "user": ([source], ["-rdynamic"]),
+            "linked": ([source, driver], ["-DLINKED"]),
+            "static": ([source, *driver_sources()], ["-DLINKED", "-static"]),
+            "plugin": ([source, driver], ["-DLINKED", "-DPLUGIN", "-shared", "-fPIC"]),
+        }
+        for name, (sources, flags) in wanted.items():
+            with compiled(sources, flags, libraries=["-ldl", "-lpthread"]) as built:
+                shutil.copy(built, folder / name)
     shutil.copy(USERS / "user.py", folder / "user.py")
-    driver.unlink()

@@ -82,9 +82,9 @@ class Node:
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
             health_port=self.health_port,
+            cgroups=self.cgroups,
             isolation_folder=self.isolation_folder,
             hook_folder=self.hook_library.parent.parent,
-            cgroups=self.cgroups,
         )
         async with (
             KubeClient(self.api.credentials()) as client,

@@ -1,21 +1,20 @@
 """Users of a real card under the hook, and tables of what was seen."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fakes.cuda_driver import MIB, compiled
+from tests.fakes.cuda_driver import MIB
 from tests.fakes.cuda_hook import compiled_hook
-from tests.fakes.cuda_user import USERS, User
+from tests.fakes.cuda_user import USERS, User, make_programs
 from tests.fakes.nvml_figures import RealCard
 
 BUILT = "GPUSHARE_HOOK_FOLDER"
 """Variable that names a folder with what a machine without compiler cannot make: ``libgpushare-cuda.so``,
-made with ``FLAGS``, and the program ``user``. ``python -m tests.fakes.real_card FOLDER`` makes it."""
+made with ``FLAGS``, and the programs of the tests. ``python -m tests.fakes.real_card FOLDER`` makes it."""
 FOLDER = Path("/tmp/gpushare-real-card")  # noqa: S108
 """Of the limits and the ledger: the library that was brought along has this path in it."""
 FLAGS = (f'-DHOOK_LIMITS="{FOLDER}/limits"', f'-DHOOK_LEDGER_FOLDER="{FOLDER}"')
@@ -101,8 +100,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(exist_ok=True)
     (folder / "libgpushare-cuda.so").write_bytes(compiled_hook(*FLAGS))
-    with compiled([USERS / "user.c"], ["-rdynamic"], libraries=["-ldl", "-lpthread"]) as built:
-        shutil.copy(built, folder / "user")
+    make_programs(folder)
 
 
 if __name__ == "__main__":

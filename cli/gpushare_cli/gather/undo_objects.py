@@ -3,20 +3,28 @@
 from typing import TypeVar
 
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
-from gpushare_cli.decide.undo.objects import UndoNode, UndoObject, UndoObjects, UndoPolicy
+from gpushare_cli.decide.undo.objects import UndoLease, UndoNode, UndoObject, UndoObjects, UndoPolicy
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.gather.lists import read_list
-from gpushare_core.api.names import FIELD_MANAGER, MANAGED_BY_LABEL, PLUGIN_NODE_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    COMPONENT_LABEL,
+    FIELD_MANAGER,
+    MANAGED_BY_LABEL,
+    PLUGIN_NODE_LABEL,
+    SCHEDULER_LABEL,
+)
+from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES
+from gpushare_core.kube.paths import LEASES, NODES, POLICIES, SHARE_NODES
 
 T = TypeVar("T")
 
 MANAGED = f"{MANAGED_BY_LABEL}={FIELD_MANAGER}"
 INSTALLED = "app.kubernetes.io/name=gpushare"
 """The operator's Deployment, and what the operator makes."""
+HEARTBEATS = f"{COMPONENT_LABEL}={COMPONENT}"
 ADVICE = "nothing was changed; see that you may list it (ClusterRole gpushare-auditor)"
 
 
@@ -35,6 +43,7 @@ async def read_undo_objects(client: KubeClient) -> UndoObjects:
         deployments=await _made(client, "Deployment", INSTALLED),
         jobs=await _made(client, "Job", MANAGED),
         config_maps=await _made(client, "ConfigMap", MANAGED),
+        leases=await read_list(client, LEASES, shape=UndoLease, label_selector=HEARTBEATS, advice=ADVICE),
     )
 
 

@@ -7,13 +7,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpushare_cli.decide.inspection.inspection import CardInspection
-from gpushare_cli.decide.inspection.isolation import UNAVAILABLE
 from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, SharedCard
 from gpushare_cli.decide.inspection.shared_node import (
-    NodeIsolation,
+    UNAVAILABLE,
     NodeProblem,
     NodeResource,
     SharedNode,
+    ShownIsolation,
 )
 from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.output.bar import held_bar
@@ -153,7 +153,7 @@ def _what_it_is(node: SharedNode) -> str:
     return f"mode {node.mode}, unit {unit}{reserved}, dialect {node.dialect}, policy {node.policy or 'none'}"
 
 
-def _isolation(isolation: NodeIsolation) -> str:
+def _isolation(isolation: ShownIsolation) -> str:
     if isolation.given in _NOT_GIVEN:
         shown, state = isolation.asked, _NOT_GIVEN[isolation.given]
     else:

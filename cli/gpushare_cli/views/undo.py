@@ -78,8 +78,8 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
         yield f"The schedulers stay connected (backend {plan.needed_backend}): these policies need that."
     if plan.nodes_with_files:
         yield (
-            f"Isolation files on {_names(plan.nodes_with_files, page)}, in {ISOLATION_FOLDER}, because the"
-            " policy says so. Pods there need them: remove the folder when these have ended."
+            f"Isolation files on {_names(plan.nodes_with_files, page)}, in {ISOLATION_FOLDER}: remove that"
+            " folder when the pods have ended that were given some."
         )
     yield "What was installed: the operator, its rights, the CustomResourceDefinitions."
 

@@ -49,7 +49,7 @@ static int make_array(void **made, const struct shape *shape, uint64_t bytes) {
     int device = current_device();
     if (device < 0) return INVALID_CONTEXT;
     if (!made || !shape->width || !shape->channels) return INVALID_VALUE;
-    uint64_t taken = shape->flags & (SPARSE | DEFERRED) ? 0 : bytes;
+    uint64_t taken = shape->flags & (SPARSE | DEFERRED) ? 0 : taken_for(bytes);
     if (taken && take(card_of(device), taken)) return OUT_OF_MEMORY;
     struct array *array = malloc(sizeof *array);
     *array = (struct array){.card = card_of(device), .bytes = taken, .asked = bytes};

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define BUCKETS 65536
-#define PAGE (2ULL << 20) /* CUDA's granularity of created memory */
 #define SHARED 256
 #define ON_DEVICE 1       /* CU_MEM_LOCATION_TYPE_DEVICE */
 
@@ -36,6 +35,9 @@ static uint64_t next_address = 0x7f0000000000, next_small = 0x1000000;
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* As on an H200, see docs/real-card.md: small ones share pages. */
+uint64_t taken_for(uint64_t bytes) { return bytes > 1U << 20 ? rounded(bytes, PAGE) : bytes; }
 
 void forget_memory(void) {
     memset(blocks, 0, sizeof blocks);
@@ -128,10 +130,12 @@ static int allocate(uint64_t *address, uint64_t bytes, int small) {
     int device = current_device();
     if (device < 0) return INVALID_CONTEXT;
     if (!address || !bytes) return INVALID_VALUE;
-    int card = card_of(device), code = take(card, bytes);
+    if (bytes > UINT64_MAX - PAGE) return OUT_OF_MEMORY;
+    uint64_t taken = taken_for(bytes);
+    int card = card_of(device), code = take(card, taken);
     if (code) return code;
     pthread_mutex_lock(&threads);
-    struct block block = {.address = room(bytes, small), .bytes = bytes, .card = card};
+    struct block block = {.address = room(taken, small), .bytes = taken, .card = card};
     block.context = current_context();
     keep(block);
     pthread_mutex_unlock(&threads);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define CARDS 8
+#define PAGE (2ULL << 20) /* in which memory of a card is taken */
 #define PROCESSES 256
 #define GROUPS 8
 #define FAULTS 8
@@ -72,6 +73,7 @@ int fault(const char *symbol);
 /* memory.c */
 void free_of_context(void *context);
 void forget_memory(void);
+uint64_t taken_for(uint64_t bytes); /* of a card, for so many that are asked for */
 void shrink_pools(void); /* to their thresholds, as a synchronization does */
 
 /* arrays.c */

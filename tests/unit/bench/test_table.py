@@ -16,6 +16,7 @@ ROWS = {
     "filter",
     "allocate",
     "plugin",
+    "hook",
     "scale",
     "ordinary",
     "create",

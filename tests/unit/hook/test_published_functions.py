@@ -9,7 +9,7 @@ from importlib.metadata import files
 from pathlib import Path
 
 import pytest
-from tests.fakes.cuda_hook import FOLDER
+from tests.fakes.cuda_hook import covered, known
 from tests.fakes.cuda_user import versions
 
 WHEELS = ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
@@ -51,15 +51,6 @@ def published(wheel: str) -> dict[str, set[str]]:
         place = sorted(order[name, per_thread]).index(int(version)) + 1
         found[name].add(name + (f"_v{place}" if place > 1 else "") + per_thread)
     return dict(found)
-
-
-def known() -> set[str]:
-    text = (FOLDER / "functions.def").read_text()
-    return set(re.findall(r"^(?:COVERED|CALLED)\((\w+)\)", text, re.MULTILINE))
-
-
-def covered() -> set[str]:
-    return set(re.findall(r"^COVERED\((\w+)\)", (FOLDER / "functions.def").read_text(), re.MULTILINE))
 
 
 def why_left_out(symbol: str) -> str | None:

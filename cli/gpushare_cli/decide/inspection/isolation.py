@@ -6,38 +6,26 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from gpushare_cli.decide.inspection.shared_card import CardHolder, ContainerHolding, SharedCard
-from gpushare_cli.decide.inspection.shared_node import NodeIsolation
+from gpushare_cli.decide.inspection.shared_node import ShownIsolation
 from gpushare_cli.decide.objects.share_node import IsolationText, ObservedShareNode
 from gpushare_core.api.enums import MemoryIsolation
-from gpushare_core.api.names import ISOLATION_IN_FORCE, ISOLATION_READY
+from gpushare_core.api.names import ISOLATION_IN_FORCE
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 
-UNAVAILABLE = "Unavailable"
-"""In the status of a node: it cannot have the isolation that is asked for."""
 
-
-def node_isolation(node: ObservedShareNode, cards: Sequence[SharedCard]) -> NodeIsolation | None:
+def node_isolation(node: ObservedShareNode, cards: Sequence[SharedCard]) -> ShownIsolation | None:
     asked = node.spec.isolation
     is_held = any(container.isolation for _, container in _containers(cards))
     if asked.memory == MemoryIsolation.NONE and not asked.evicts and not is_held:
         return None
     in_force = node.condition(ISOLATION_IN_FORCE)
-    return NodeIsolation(
+    return ShownIsolation(
         asked=asked.memory,
         given=node.status.isolation,
         in_force=in_force.status if in_force else "",
         on_excess=asked.on_excess,
         grace_seconds=asked.grace_seconds if asked.evicts else 0,
     )
-
-
-def closed_for_isolation(node: ObservedShareNode) -> str:
-    """Returns why the node takes no new pods; empty where isolation is not why."""
-    if node.status.isolation != UNAVAILABLE:
-        return ""
-    ready = node.condition(ISOLATION_READY)
-    why = f": {ready.message}" if ready and ready.message else ""
-    return f"it cannot have the isolation {node.spec.isolation.memory} that is asked for{why}"
 
 
 def eviction_time(exceeded_since: str, asked: IsolationText) -> str:

@@ -7,11 +7,7 @@ from msgspec import Raw
 
 from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, node_ledger
-from gpushare_cli.decide.inspection.isolation import (
-    closed_for_isolation,
-    node_isolation,
-    with_driver_limits,
-)
+from gpushare_cli.decide.inspection.isolation import node_isolation, with_driver_limits
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
@@ -52,8 +48,7 @@ def _shared_node(
     ledger = node_ledger(share_node, bound.get(share_node.name, ()))
     unmeasured, knows_cards, knows_containers = _measurement(node)
     is_unschedulable = node.name in unschedulable
-    closed_reason = ledger.closed_reason or closed_for_isolation(node)
-    is_closed = bool(closed_reason) or is_unschedulable
+    is_closed = bool(ledger.closed_reason) or is_unschedulable
     reader = CardReader(
         node=node,
         ledger=ledger,
@@ -78,13 +73,13 @@ def _shared_node(
         isolation=node_isolation(node, cards),
         plugin_version=node.status.plugin_version,
         takes_pods=not is_closed,
-        closed_reason=closed_reason or ("kubectl cordon" if is_unschedulable else ""),
+        closed_reason=ledger.closed_reason or ("kubectl cordon" if is_unschedulable else ""),
         resources=[*_resources(ledger, share_node, cards, is_closed=is_closed)],
         memory_bytes=sum(card.memory_bytes for card in cards),
         held_bytes=sum(card.held_bytes for card in cards),
         free_bytes=sum(card.free_bytes for card in cards),
         used_bytes=_known_sum([card.used_bytes for card in cards]),
-        problems=[*node_problems(node, cards, closed_reason, is_unschedulable=is_unschedulable)],
+        problems=[*node_problems(node, cards, ledger.closed_reason, is_unschedulable=is_unschedulable)],
         cards=cards,
     )
 

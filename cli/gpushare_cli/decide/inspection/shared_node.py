@@ -33,7 +33,11 @@ class NodeProblem(Struct, frozen=True, kw_only=True, rename="camel"):
     """The card's index, where it is about one."""
 
 
-class NodeIsolation(Struct, frozen=True, kw_only=True, rename="camel"):
+UNAVAILABLE = "Unavailable"
+"""In ``ShownIsolation.given``."""
+
+
+class ShownIsolation(Struct, frozen=True, kw_only=True, rename="camel"):
     """What keeps the containers of a node to the memory of their units."""
 
     asked: str
@@ -64,7 +68,7 @@ class SharedNode(Struct, frozen=True, kw_only=True, rename="camel"):
     """What is measured: Off, Cards or Containers; empty: not known."""
     unmeasured_reason: str = ""
     """Why the use of cards, or of containers, is not known."""
-    isolation: NodeIsolation | None = None
+    isolation: ShownIsolation | None = None
     """None: no container has any, and none is asked for."""
     plugin_version: str = ""
     takes_pods: bool = True

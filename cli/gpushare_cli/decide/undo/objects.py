@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from gpushare_cli.decide.objects.share_node import ObservedCondition, ObservedShareNode, condition_of
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL, STARTUP_TAINT
+from gpushare_core.api.plugin_heartbeat import IsolationFiles, read_isolation_files
 
 EXTERNAL = "external"
 """Value of ``SCHEDULER_LABEL`` where people connect kube-scheduler themselves."""
@@ -98,6 +99,20 @@ class UndoNode(Struct):
         return any(taint.key == STARTUP_TAINT for taint in self.spec.taints or ())
 
 
+class UndoLease(Struct):
+    """Of a node's plugin."""
+
+    metadata: UndoMeta
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def isolation_files(self) -> IsolationFiles | None:
+        return read_isolation_files({"metadata": {"annotations": self.metadata.annotations}})
+
+
 class UndoAvailability(Struct, rename="camel"):
     available_replicas: int = 0
 
@@ -131,3 +146,5 @@ class UndoObjects:
     """The operator's own among them."""
     jobs: Sequence[UndoObject]
     config_maps: Sequence[UndoObject]
+    leases: Sequence[UndoLease] = ()
+    """Of the plugins."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpushare_cli.decide.objects.share_node import ObservedShare, ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
@@ -15,9 +14,10 @@ from gpushare_cli.decide.undo.objects import (
 )
 from gpushare_cli.decide.undo.report import HeldPod, UndoPlan, UndoStep, UndoWarning
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.wording import counted
-from gpushare_core.api.enums import Backend, MemoryIsolation
+from gpushare_cli.wording import listed
+from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY_LABEL
+from gpushare_core.api.plugin_heartbeat import PREFIX, IsolationFiles
 
 EXTENDER = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
@@ -103,8 +103,8 @@ def undo_plan(undoing: Undoing) -> UndoPlan:
         nodes=undoing.nodes,
         steps=[*_steps(undoing)],
         warnings=[*_warnings(undoing)],
-        pods=_held_pods(_shares(undoing)),
-        nodes_with_files=sorted({pod.node for pod in _with_files(undoing, left=True)}),
+        pods=_pods(undoing),
+        nodes_with_files=[*_isolation_files(undoing, are_left=True)],
     )
 
 
@@ -115,33 +115,32 @@ def _steps(undoing: Undoing) -> Iterator[UndoStep]:
             yield UndoStep(name=row.name, says=row.says, objects=objects)
 
 
-def _shares(undoing: Undoing) -> Iterator[tuple[ObservedShareNode, ObservedShare]]:
-    """Yields what containers hold on the nodes of the policies that go."""
-    for node in undoing.objects.share_nodes:
-        if node.spec.policy in undoing.names:
-            yield from (
-                (node, share) for card in node.cards for share in card.pods or () if not share.orphaned
-            )
-
-
-def _held_pods(shares: Iterable[tuple[ObservedShareNode, ObservedShare]]) -> list[HeldPod]:
-    held = {HeldPod(namespace=share.namespace, name=share.name, node=node.name) for node, share in shares}
+def _pods(undoing: Undoing) -> list[HeldPod]:
+    shares = (share for share in undoing.objects.share_nodes if share.spec.policy in undoing.names)
+    held = {
+        HeldPod(namespace=holder.namespace, name=holder.name, node=share.name)
+        for share in shares
+        for card in share.cards
+        for holder in card.pods or ()
+        if not holder.orphaned
+    }
     return sorted(held, key=lambda pod: (pod.namespace, pod.name, pod.node))
 
 
-def _with_files(undoing: Undoing, *, left: bool) -> list[HeldPod]:
-    """Returns the pods that need isolation files; with ``left`` those of policies that leave the files there,
-    else those of the others."""
+def _isolation_files(undoing: Undoing, *, are_left: bool) -> dict[str, IsolationFiles]:
+    """Returns node -> the files there. They are left on nodes that are not Ready, where nobody removes them,
+    and by policies that say so."""
     leaving = {policy.name for policy in undoing.going if policy.leaves_files}
-    return _held_pods(
-        (node, share)
-        for node, share in _shares(undoing)
-        if share.isolation == MemoryIsolation.HOOK and (node.spec.policy in leaving) is left
-    )
+    left = {node.name: node.policy in leaving or not node.is_ready for node in undoing.objects.nodes}
+    read = {lease.name.removeprefix(PREFIX): lease.isolation_files for lease in undoing.objects.leases}
+    nodes = (name for name in undoing.nodes if left[name] is are_left)
+    return {name: files for name in nodes if (files := read.get(name)) is not None}
 
 
 def _waited_for(undoing: Undoing) -> list[str]:
-    return [f"{pod.namespace}/{pod.name}" for pod in _with_files(undoing, left=False)]
+    found = _isolation_files(undoing, are_left=False)
+    more = [f"{files.more} more on {node}" for node, files in found.items() if files.more]
+    return [*(pod for files in found.values() for pod in files.pods), *more]
 
 
 def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
@@ -157,11 +156,11 @@ def _warnings(undoing: Undoing) -> Iterator[UndoWarning]:
                 command=LET_GO.format(policy=next(iter(sorted(undoing.names)), "POLICY"), node=node.name),
             )
     if waited_for := _waited_for(undoing):
-        needs, end = ("needs", "it ends") if len(waited_for) == 1 else ("need", "they end")
+        have = "has" if len(waited_for) == 1 else "have"
         policies = " ".join(policy.name for policy in undoing.going if not policy.leaves_files)
         yield UndoWarning(
-            says=f"{counted(len(waited_for), 'pod')} {needs} isolation files until {end}, and all that comes"
-            " after these files waits for that. To go on without, and leave the files on the nodes:",
+            says=f"What comes after the isolation files waits until {listed(waited_for)} {have} ended. To"
+            " wait no longer, and leave these files on the nodes:",
             command=LEAVE_FILES.format(policies=policies),
         )
     for name, message in undoing.conflicted:

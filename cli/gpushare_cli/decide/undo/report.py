@@ -64,7 +64,7 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: Sequence[HeldPod]
     """With units on these nodes."""
     nodes_with_files: Sequence[str] = ()
-    """Nodes on which isolation files stay, because a policy says so and pods there need them."""
+    """Nodes on which isolation files stay: a policy says so, or nobody can remove them there now."""
 
 
 class UndoReport(CommandReport, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Opens NVIDIA's runtime, and tells which of the driver's functions it got from which library.
 
 Run as ``python runtime.py LIBRARY``. The runtime asks for all functions at its first call, and keeps
-their addresses in its own data: prints, for each library, how many of its addresses are there.
+their addresses in its own data: prints, for each library, the names of those that are there.
 """
 
 import ctypes
@@ -22,7 +22,25 @@ def main() -> None:
         for mapping in maps:
             if "x" in mapping.rights and mapping.start <= number < mapping.end:
                 found.setdefault(mapping.name, set()).add(number)
-    print(json.dumps({name: len(numbers) for name, numbers in found.items()}))
+    print(json.dumps({name: sorted(map(name_of, numbers)) for name, numbers in found.items()}))
+
+
+class _Symbol(ctypes.Structure):
+    """``Dl_info``."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def name_of(address: int) -> str:
+    """Returns the exported name before the address."""
+    symbol = _Symbol()
+    ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(symbol))
+    return (symbol.name or b"?").decode()
 
 
 class Mapping:

@@ -1,7 +1,9 @@
 /* A program that uses CUDA's driver as it is told, line by line, on its input.
  *
- * Run as `user WAY`: how it finds functions (see enum way). Compiled with LINKED, it is linked with the
- * driver, and WAY does not matter.
+ * Run as `user WAY`: how it finds functions. dlsym, default (of everything that is loaded), v1, v2 (of
+ * cuGetProcAddress), itself (v2 that it got through itself), thread (with per-thread streams),
+ * itself-thread. Compiled with LINKED, it is linked with the driver, and WAY does not matter: a program,
+ * or a plug-in with PLUGIN, which `user plugin FILE` opens with RTLD_DEEPBIND.
  *   call SYMBOL NAME VERSION ARGUMENT...   answers `CODE ERRNO VALUE...`; an argument is a number, `null`,
  *                                          `&` (a variable, whose value is told) or `x:HEX` (bytes)
  *   address SYMBOL NAME VERSION            answers with the file that the function is in
@@ -31,6 +33,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef RTLD_DEEPBIND /* musl has none */
+#define RTLD_DEEPBIND 0
+#endif
 #define MOST 12
 #define ERRNO_BEFORE 77
 #define HELD 64
@@ -61,8 +66,7 @@ static void *find(const char *symbol, const char *name, int version) {
 #else
 static void *driver(void) {
     static void *opened;
-    int deep = !strcmp(way, "deepbind") ? RTLD_DEEPBIND : 0;
-    if (!opened) opened = dlopen("libcuda.so.1", RTLD_NOW | deep);
+    if (!opened) opened = dlopen("libcuda.so.1", RTLD_NOW);
     return opened;
 }
 
@@ -80,7 +84,7 @@ static void *searched(const char *name, int version) {
 static void *find(const char *symbol, const char *name, int version) {
     if (!driver()) return NULL;
     if (!strcmp(way, "default")) return dlsym(RTLD_DEFAULT, symbol);
-    if (!strcmp(way, "dlsym") || !strcmp(way, "deepbind")) return dlsym(driver(), symbol);
+    if (!strcmp(way, "dlsym")) return dlsym(driver(), symbol);
     return searched(name, version);
 }
 #endif
@@ -209,9 +213,18 @@ static int deny(unsigned number) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+#ifdef PLUGIN
+#define main plugin_main
+#endif
+int main(int count, char **arguments);
 int main(int count, char **arguments) {
     char line[8192];
     way = count > 1 ? arguments[1] : "";
+    if (count > 2 && !strcmp(way, "plugin")) {
+        void *plugin = dlopen(arguments[2], RTLD_NOW | RTLD_DEEPBIND);
+        int (*begin)(int, char **) = plugin ? (int (*)(int, char **))dlsym(plugin, "plugin_main") : NULL;
+        return begin ? begin(1, arguments) : 1;
+    }
     setvbuf(stdin, NULL, _IONBF, 0);
     setvbuf(stdout, NULL, _IOLBF, 0);
     while (fgets(line, sizeof line, stdin)) {

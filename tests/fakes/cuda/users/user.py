@@ -1,8 +1,7 @@
-"""What ``user.c`` is, in Python: it finds functions by ``ctypes``, and knows ``call``, ``echo``, ``random`` and
-``cost``. With the argument ``deep``, it opens the driver with RTLD_DEEPBIND."""
+"""What ``user.c`` is, in Python: finds functions by ``ctypes``, and knows ``call``, ``echo``, ``random`` and
+``cost``."""
 
 import ctypes
-import os
 import random
 import sys
 import time
@@ -12,8 +11,7 @@ OUT_OF_MEMORY = 2
 
 
 def main() -> None:
-    mode = os.RTLD_NOW | (os.RTLD_DEEPBIND if "deep" in sys.argv else 0)
-    driver = ctypes.CDLL("libcuda.so.1", mode, use_errno=True)
+    driver = ctypes.CDLL("libcuda.so.1", use_errno=True)
     for line in iter(sys.stdin.readline, ""):
         command, *rest = line.split()
         print(answer(driver, command, rest), flush=True)

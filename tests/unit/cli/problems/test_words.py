@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gpushare_cli.decide.inspection.shared_node import UNAVAILABLE
 from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY
 from gpushare_cli.decide.problems import policies
 from gpushare_cli.decide.problems.nodes import NOT_IN_SYNC, NOT_REGISTERED
@@ -11,6 +12,7 @@ from gpushare_operator.evictions import EVENT_REASONS
 from gpushare_operator.policies import conditions
 from gpushare_operator.process.leadership import LEASE_NAME
 from gpushare_operator.status.refused_pods import PODS_REFUSED
+from gpushare_plugin.decide.isolation import node_isolation
 
 ROOT = Path(__file__).resolve().parents[4]
 PLUGIN = "\n".join(
@@ -41,6 +43,10 @@ def test_a_node_can_have_this_reason(reason: str) -> None:
 
 def test_the_event_of_an_eviction_is_the_operators() -> None:
     assert EVICTED_FOR_MEMORY in EVENT_REASONS.values()
+
+
+def test_what_a_node_cannot_have_is_said_in_the_plugins_word() -> None:
+    assert UNAVAILABLE == node_isolation.UNAVAILABLE
 
 
 def test_the_lease_is_the_operators() -> None:

@@ -1,5 +1,6 @@
 """What ``undo`` says it will do is what the operator does, in its order, to what is there."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
     LEAVE_FILES_ANNOTATION,
+    UndoLease,
     UndoNode,
     UndoObject,
     UndoObjects,
@@ -19,10 +21,13 @@ from gpushare_cli.decide.undo.plan import EXTENDER, STEPS, VOLCANO_BACKUP, Undoi
 from gpushare_cli.decide.undo.report import UndoPlan
 from gpushare_cli.errors import CannotLookError
 from gpushare_core.api.names import COMPONENT_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.plugin_heartbeat import MAX_NAMED_PODS, heartbeat_lease, isolation_files
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.cluster import labels
 from gpushare_operator.decide.teardown.steps import teardown_steps
 from gpushare_operator.desired import names
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def of(shape: Any, **fields: Any) -> Any:
@@ -34,11 +39,8 @@ def policy(name: str, *, created: str = "2026-01-01T00:00:00Z", **fields: Any) -
     return made
 
 
-def share_node(name: str, of_policy: str, *holders: str, isolation: str = "") -> ObservedShareNode:
-    pods = [
-        {"uid": holder, "units": 4, "namespace": "ml", "name": holder, "isolation": isolation}
-        for holder in holders
-    ]
+def share_node(name: str, of_policy: str, *holders: str) -> ObservedShareNode:
+    pods = [{"uid": holder, "units": 4, "namespace": "ml", "name": holder} for holder in holders]
     cards = [{"uuid": "GPU-0", "units": 16, "pods": pods}]
     made: ObservedShareNode = of(
         ObservedShareNode, metadata={"name": name}, spec={"policy": of_policy}, status={"cards": cards}
@@ -190,34 +192,47 @@ def test_what_will_be_in_the_way_is_said_before() -> None:
     assert warning.command == "kubectl annotate gpusharepolicy default gpushare.io/let-go=cp-1"
 
 
-def isolated(isolation: str, **metadata: Any) -> UndoObjects:
-    return cluster(
-        policies=[of(UndoPolicy, metadata={"name": "default", **metadata})],
-        share_nodes=[share_node("gpu-1", "default", "anna", isolation=isolation)],
+def lease(name: str, *pods: str) -> UndoLease:
+    made: UndoLease = of(
+        UndoLease, metadata=heartbeat_lease(name, "", NOW, files=isolation_files(pods))["metadata"]
     )
+    return made
 
 
 def test_pods_that_need_isolation_files_are_waited_for() -> None:
-    found = plan(isolated("Hook"))
+    found = plan(cluster(leases=[lease("gpu-1", "ml/anna"), lease("gpu-2"), lease("gpu-9", "ml/other")]))
     names = [*steps(found)]
     assert steps(found)["isolation files"] == ["ml/anna"]
     assert names[names.index("isolation files") + 1] == "plugins and labels"
     (warning,) = found.warnings
-    assert warning.says.startswith("1 pod needs isolation files until it ends")
+    assert warning.says.startswith("What comes after the isolation files waits until ml/anna has ended.")
     assert warning.command == "kubectl annotate gpusharepolicy default gpushare.io/leave-isolation-files=true"
     assert found.nodes_with_files == []
 
 
+def test_they_are_waited_for_when_the_policy_is_half_undone() -> None:
+    found = plan(cluster(share_nodes=[], leases=[lease("gpu-1", "ml/anna")]))
+    assert steps(found)["isolation files"] == ["ml/anna"]
+
+
+def test_of_many_pods_that_need_them_some_are_named() -> None:
+    many = lease("gpu-1", *(f"ml/{number:02}" for number in range(MAX_NAMED_PODS + 3)))
+    waited_for = steps(plan(cluster(leases=[many])))["isolation files"]
+    assert (len(waited_for), waited_for[-1]) == (MAX_NAMED_PODS + 1, "3 more on gpu-1")
+
+
 def test_isolation_files_that_a_policy_leaves_on_nodes_are_said_to_stay() -> None:
-    found = plan(isolated("Hook", annotations={LEAVE_FILES_ANNOTATION: "true"}))
+    leaving = of(UndoPolicy, metadata={"name": "default", "annotations": {LEAVE_FILES_ANNOTATION: "true"}})
+    found = plan(cluster(policies=[leaving], leases=[lease("gpu-1", "ml/anna")]))
     assert "isolation files" not in steps(found)
     assert (found.nodes_with_files, found.warnings) == (["gpu-1"], [])
 
 
-def test_what_the_driver_holds_needs_no_files() -> None:
-    found = plan(isolated("Driver"))
+def test_nobody_waits_for_a_node_that_is_not_ready() -> None:
+    lost = [node("gpu-1", ready=False, policy="default"), node("gpu-2", policy="default")]
+    found = plan(cluster(nodes=lost, leases=[lease("gpu-1", "ml/anna")]))
     assert "isolation files" not in steps(found)
-    assert (found.nodes_with_files, found.warnings) == ([], [])
+    assert found.nodes_with_files == ["gpu-1"]
 
 
 def test_nodes_that_another_policy_claims() -> None:

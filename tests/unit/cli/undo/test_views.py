@@ -45,9 +45,8 @@ def text(report: UndoReport, *, width: int = 80) -> str:
 def test_isolation_files_that_stay() -> None:
     plan = msgspec.structs.replace(PLAN, nodes_with_files=["gpu-1", "gpu-2"], warnings=[])
     assert (
-        "  - Isolation files on gpu-1, gpu-2, in /var/lib/gpushare/isolation, because the\n"
-        "    policy says so. Pods there need them: remove the folder when these have\n"
-        "    ended.\n"
+        "  - Isolation files on gpu-1, gpu-2, in /var/lib/gpushare/isolation: remove that\n"
+        "    folder when the pods have ended that were given some.\n"
     ) in text(UndoReport(outcome=UndoOutcome.DRY_RUN, plan=plan))
 
 

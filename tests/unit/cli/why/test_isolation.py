@@ -70,14 +70,19 @@ def test_the_driver_has_one_limit_for_all_cards_of_a_container() -> None:
     cards = [card_of(share(1, isolation="Driver"), index=index, units=2, memory="16Gi") for index in (0, 1)]
     node = node_of(*cards, given="Driver", isolation={"memory": "Driver"}, mode="Slices")
     assert explained(node, resource=SLICE).isolation == [
-        "Container main: the driver refuses what it allocates beyond 8Gi of each of its cards."
+        "Container main: the driver refuses what it allocates beyond 8Gi of card 0 and 8Gi of card 1."
     ]
 
 
 def test_a_container_from_before() -> None:
     assert explained(node_of(card_of(share(4)))).isolation == [
-        "Container main: nothing. Policy default asks for isolation Hook: a new pod in its place has it."
+        "Container main: nothing. Policy default asks for isolation Hook: a new pod has it."
     ]
+
+
+def test_where_a_new_pod_would_not_have_it_either() -> None:
+    node = node_of(card_of(share(4)), given="Unavailable", conditions=(UNABLE,))
+    assert explained(node).isolation == ["Container main: nothing. Policy default asks for isolation Hook."]
 
 
 def test_where_no_isolation_is_asked_for() -> None:
