@@ -394,13 +394,33 @@ def test_a_context_that_fails_is_not_counted(container: Container, driver: CudaD
 
 
 def test_threads_of_a_process_are_held_together(container: Container, driver: CudaDriver) -> None:
+    driver.context = CONTEXT_MEMORY
+    driver.write()
     user = container.user().open()
     _, _, refused, wrong = user.ask(f"threads 8 2000 {64 * MIB}").split()
     assert wrong == "0"
     assert int(refused) > 0, "the share was never reached"
     assert driver.highest() <= SHARE
-    assert driver.used() == CONTEXT
+    assert driver.used() == CONTEXT_MEMORY
     assert user.info()[0] == FREE
+
+
+def test_small_ones_that_leave_holes_are_not_a_way_past_the_share(
+    make_container: MakeContainer, driver: CudaDriver
+) -> None:
+    """The driver keeps a page of 2 MiB while anything is in it."""
+    driver.context = CONTEXT_MEMORY
+    driver.write()
+    share = CONTEXT_MEMORY + 64 * MIB
+    user = make_container(limits={FIRST: share}).user().open()
+    addresses = [user.allocate(64 * 1024) for _ in range(900)]
+    for number, address in enumerate(addresses):
+        if number % 32:
+            user.free(address)
+    user.fill(step=4 * MIB)
+    assert driver.highest() <= share
+    for address in addresses[::32]:
+        user.free(address)
 
 
 def test_many_allocations_are_all_given_back(make_container: MakeContainer) -> None:
