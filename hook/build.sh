@@ -26,7 +26,7 @@ aarch64*) machine=-mno-outline-atomics ;;
 esac
 # shellcheck disable=SC2086
 exec $compiler -std=gnu11 -O2 -g0 -Wall -Wextra -Werror -ffreestanding -fPIC -fvisibility=hidden \
-    -fno-stack-protector -fno-builtin -fasynchronous-unwind-tables -fno-sanitize=all $machine \
+    -fno-stack-protector -fno-builtin -fno-strict-aliasing -fasynchronous-unwind-tables -fno-sanitize=all $machine \
     -ffile-prefix-map="$folder"=hook "$@" \
     -shared -nostdlib -s -Wl,-soname,libgpushare-cuda.so -Wl,--build-id=none -Wl,--hash-style=both \
     -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
