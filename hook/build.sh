@@ -12,6 +12,7 @@
 #   -DHOOK_PAUSE='"FOLDER"'         points to stop at: see pause.h
 #   -DHOOK_MUTANT_NO_LOCK           a wrong hook, which does not lock its ledger
 set -eu
+export LC_ALL=C # the order of the files is that of the bytes, too
 compiler=$1
 output=$2
 shift 2
