@@ -50,6 +50,8 @@ static bool grow(void) {
     return true;
 }
 
+static bool has_room(void) { return (count + 1) * 3 <= capacity * 2 || grow(); }
+
 /* Entries behind the gap move up, so that a look for them meets no gap. */
 static void erase(struct allocation *entry) {
     size_t gap = (size_t)(entry - table), mask = capacity - 1;
@@ -68,9 +70,18 @@ bool allocations_add(const struct allocation *allocation, struct allocation *rep
     struct allocation *stale = find(allocation->kind, allocation->key);
     if (replaced) *replaced = stale ? *stale : (struct allocation){.kind = NOTHING};
     if (stale) erase(stale);
-    if ((count + 1) * 3 > capacity * 2 && !grow()) return false;
+    if (!has_room()) return false;
     insert(allocation);
     return true;
+}
+
+bool allocations_hold(const struct allocation *allocation) {
+    HOLD(&mutex);
+    struct allocation *entry = find(allocation->kind, allocation->key);
+    if (entry) entry->share++;
+    if (entry || !has_room()) return true;
+    insert(allocation);
+    return false;
 }
 
 bool allocations_find(enum kind kind, u64 key, struct allocation *found) {
@@ -130,8 +141,8 @@ bool allocations_take_mapping(u64 address, u64 bytes, struct allocation *taken) 
 }
 
 static bool ends_with(const struct allocation *allocation, u32 owner, int card) {
-    return (allocation->kind == ADDRESS || allocation->kind == ARRAY) && allocation->owner == owner &&
-           allocation->card == card;
+    bool of_context = allocation->kind == ADDRESS || allocation->kind == PAGE || allocation->kind == ARRAY;
+    return of_context && allocation->owner == owner && allocation->card == card;
 }
 
 u64 allocations_take_of(u32 owner, int card) {

@@ -5,7 +5,8 @@
 /* Numbers of different kinds may be equal. */
 enum kind {
     NOTHING,
-    ADDRESS, /* of cuMemAlloc and its likes */
+    ADDRESS, /* of cuMemAlloc and its likes; "share" is 0, or 1 more than the number of its page */
+    PAGE,    /* that small ones share; "share" says how many */
     POOLED,  /* an address; "share" is the number of its pool, which counts the bytes; see pools.h */
     ARRAY,
     CONTEXT, /* of cuCtxCreate */
@@ -30,6 +31,9 @@ bool allocations_add(const struct allocation *allocation, struct allocation *rep
 /* Takes it out of the table. It is taken out before the driver frees it: from then on the driver may give the
  * same address to another thread. */
 bool allocations_take(enum kind kind, u64 key, struct allocation *taken);
+
+/* Adds 1 to "share" of what has the same key, else adds this one. False: it was added. */
+bool allocations_hold(const struct allocation *allocation);
 
 bool allocations_find(enum kind kind, u64 key, struct allocation *found);
 

@@ -7,18 +7,27 @@ struct charge {
     int card; /* UNKNOWN_CARD: the call is not counted */
     u32 owner;
     u64 bytes;
+    bool paged; /* a small allocation, of which its page counts */
 };
+
+/* A card's memory is taken by pages. Allocations up to the half of one share pages (see docs/real-card.md).
+ */
+#define PAGE_BYTES (2ULL << 20)
+#define MOST_OF_SHARED_PAGE (1ULL << 20)
 
 /* Charges BYTES; where they do not fit, frees what pools keep for later, and tries again. */
 bool charge_bytes(int card, u64 bytes);
 
 /* Charges an allocation of this thread's context. False: it does not fit, so the driver is not asked. */
 bool charge_begin(struct charge *charge, u64 bytes);
+/* The same, of memory that the driver takes from shared pages if it is small. */
+bool charge_begin_paged(struct charge *charge, u64 bytes);
 /* The same of CARD, whichever context is current. */
 bool charge_begin_on(struct charge *charge, int card, u64 bytes);
 
 /* After the driver's call: remembers the allocation under KEY, or takes the charge back. Returns RESULT. */
 CUresult charge_settle(const struct charge *charge, CUresult result, enum kind kind, u64 key);
+CUresult charge_settle_paged(const struct charge *charge, CUresult result, CUdeviceptr address);
 
 /* After the driver's call: the allocation has BYTES, not what was charged. */
 void charge_adjust(struct charge *charge, u64 bytes);

@@ -1,9 +1,16 @@
 /* What programs are told of a card: the container's share of it. And the driver's functions by name. */
 #include "cards.h"
+#include "charge.h"
 #include "driver.h"
 #include "ledger.h"
 #include "limits.h"
 #include "pools.h"
+
+/* Whole pages, so that a program gets all that it is told. */
+static u64 available_of(int card) {
+    pools_look();
+    return ledger_available(card) & ~(PAGE_BYTES - 1);
+}
 
 static u64 limit_of(int card) { return card == UNLISTED ? 0 : limits_of_container()->cards[card].bytes; }
 
@@ -30,8 +37,7 @@ CUresult cuMemGetInfo(unsigned *available, unsigned *total) {
     int card = driver_begin() ? card_of_thread() : UNKNOWN_CARD;
     CUresult result = REAL(cuMemGetInfo)(available, total);
     if (result != CUDA_SUCCESS || card == UNKNOWN_CARD) return result;
-    pools_look();
-    u64 left = ledger_available(card);
+    u64 left = available_of(card);
     LOWER(available, left);
     LOWER(total, limit_of(card));
     return result;
@@ -41,8 +47,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     int card = driver_begin() ? card_of_thread() : UNKNOWN_CARD;
     CUresult result = REAL(cuMemGetInfo_v2)(available, total);
     if (result != CUDA_SUCCESS || card == UNKNOWN_CARD) return result;
-    pools_look();
-    u64 left = ledger_available(card);
+    u64 left = available_of(card);
     LOWER(available, left);
     LOWER(total, limit_of(card));
     return result;

@@ -155,22 +155,16 @@ static u64 growth_for(const struct pool *pool, u64 bytes) {
     return sum > reserved ? sum - reserved : 0;
 }
 
-/* A driver that grows by less than a step may find room where there is no step left; pools_settle sees it. */
-static bool charge(struct pool *pool, u64 bytes, u64 *charged) {
-    *charged = bytes > ~0ULL - STEP ? bytes : (bytes + STEP - 1) / STEP * STEP;
-    if (ledger_charge(pool->card, *charged)) return true;
-    *charged = bytes;
-    return ledger_charge(pool->card, bytes);
-}
+static u64 steps(u64 bytes) { return bytes > ~0ULL - STEP ? bytes : (bytes + STEP - 1) / STEP * STEP; }
 
 static bool charge_pool(struct growth *growth, CUmemoryPool handle, u64 bytes, int *card) {
-    u64 more;
     HOLD(&mutex);
     struct pool *pool = find(handle);
     if (!pool) pool = find_of_device(handle);
     if (!pool) return true;
     *card = pool->card;
-    if (!charge(pool, growth_for(pool, bytes), &more)) return false;
+    u64 more = steps(growth_for(pool, bytes));
+    if (!ledger_charge(pool->card, more)) return false;
     pool->awaited += more;
     __atomic_store_n(&pool->charged, pool->charged + more, __ATOMIC_RELAXED);
     *growth = (struct growth){handle, more};
