@@ -16,9 +16,9 @@ from gpushare_plugin.devices.worker import Worker
 from gpushare_plugin.isolation.folder import IsolationFilesError, IsolationFolder
 
 GRACE = 30.0
-"""Seconds after an answer for which its file stays although no container is known to need it: what the kubelet
-has assigned is read every 10 s, and within 5 s. A container that the kubelet lists and has not written down
-yet keeps all files."""
+"""Seconds after an answer for which its file stays although no container is known to need it. What the
+kubelet has assigned is read every 10 s, and within 5 s; while the kubelet lists a container that it has not
+written down yet, all files stay."""
 DEADLINE = 5.0
 """Seconds that the disk may take: the kubelet waits for its answer meanwhile."""
 NO_FOLDER = Problem(
