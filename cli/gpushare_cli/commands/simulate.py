@@ -21,7 +21,8 @@ Of kube-scheduler's own rules these count: node selectors and required node affi
 nodes, and CPU, memory and other resources. What does not count is said below the result.
 
 With --policy, --unit and --without the pods are placed in the cluster as it would be then. Numbers in pods
-stay what they are: with another unit they mean another amount.
+stay what they are: with another unit they mean another amount. Of isolation it is said on which nodes it
+would begin or end; whether a node can have it is not known before its plugin has looked.
 
 Exit status: 0 all pods fit, 1 some would stay pending or the policy is refused, 2 could not look."""
 

@@ -13,12 +13,12 @@ from gpushare_cli.output.lines import heading, sentence, to_type
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.views.audit import residue_view
 from gpushare_cli.wording import counted, listed
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_core.text.printable import printable
 
 INDENT = 4
 SHOWN_NAMES = 6
 """In a step; -o wide and -o json have all."""
-ISOLATION_FOLDER = "/var/lib/gpushare/isolation"
 ISOLATION_FILES = "isolation files"
 """In what a policy says that waits for pods which need some."""
 GOES_ON = "The operator goes on by itself; run this again to go on waiting."
@@ -76,16 +76,23 @@ def _stays(plan: UndoPlan, page: OutputPage) -> Iterator[str]:
         yield f"{_policies(plan.staying)[0].upper()}{_policies(plan.staying)[1:]}, with what they need."
     if plan.needed_backend:
         yield f"The schedulers stay connected (backend {plan.needed_backend}): these policies need that."
-    if plan.nodes_with_files:
-        yield (
-            f"Isolation files on {_names(plan.nodes_with_files, page)}, in {ISOLATION_FOLDER}: remove that"
-            " folder when the pods have ended that were given some."
-        )
+    yield from _files_left(plan, len(plan.nodes_with_files) if page.is_wide else SHOWN_NAMES)
     yield "What was installed: the operator, its rights, the CustomResourceDefinitions."
+
+
+def _files_left(plan: UndoPlan, shown: int) -> Iterator[str]:
+    if plan.nodes_with_files:
+        nodes = listed(plan.nodes_with_files, shown)
+        yield (
+            f"Isolation files on {nodes}, in {ISOLATION_FOLDER}: remove that folder when the pods have ended that"
+            " were given some."
+        )
 
 
 def _undone(report: UndoReport) -> Iterator[RenderableType]:
     yield sentence(f"{_gone(report)} after {report.seconds:.0f} s.")
+    for stays in _files_left(report.plan, SHOWN_NAMES):
+        yield sentence(f"What stays: {stays}")
 
 
 def _gone(report: UndoReport) -> str:

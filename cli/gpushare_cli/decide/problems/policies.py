@@ -39,6 +39,7 @@ _EXTENDERS = "kubectl -n {namespace} get pods -o wide -l app.kubernetes.io/compo
 _CONTROL_PLANES = "kubectl get nodes -l node-role.kubernetes.io/control-plane"
 _SCHEDULERS = "kubectl -n {namespace} get pods -o wide -l app.kubernetes.io/component=scheduler"
 _CALLS = "kubectl -n {namespace} get lease gpushare-extender-calls -o yaml"
+_BUDGETS = "kubectl get poddisruptionbudgets -A"
 _PLUGINS = f"kubectl -n {{namespace}} rollout status daemonset/gpushare-plugin-{NAME}"
 
 
@@ -87,6 +88,8 @@ ROWS: Mapping[tuple[str, str], Mapping[str, PolicyRow]] = {
         "CardsOfferedTwice": PolicyRow(_ERROR, "another device plugin gives its cards away, too", _DESCRIBE),
         "PodsNotScheduled": PolicyRow(_WARNING, "no scheduler places some pods", _DESCRIBE),
         "WorkloadsRefused": PolicyRow(_ERROR, "an admission policy refuses programs of gpushare", _DESCRIBE),
+        "IsolationNotInForce": PolicyRow(_WARNING, "some containers are not held to their share", _PROBLEMS),
+        "EvictionsRefused": PolicyRow(_WARNING, "pods that are to be evicted are protected", _BUDGETS),
         "ChangesContested": PolicyRow(_WARNING, "somebody undoes what the operator writes", _DESCRIBE),
         "PodsRefused": PolicyRow(_ERROR, "the API server refuses pods of gpushare", _DESCRIBE),
         "": PolicyRow(_WARNING, "something is wrong with it", _DESCRIBE),

@@ -26,6 +26,7 @@ REPEATED: Mapping[str, Collection[str]] = {
     "BooksDiffer": NOT_IN_SYNC,
     "UnitTooFine": ("TooManyUnits", "UnitTooFine"),
     "CardsUnhealthy": ("CardSick",),
+    "IsolationNotInForce": ("IsolationNotInForce",),
 }
 """Reason of a policy -> reasons of its nodes and cards that say the same, one by one and with more detail."""
 

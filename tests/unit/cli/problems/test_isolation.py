@@ -65,6 +65,13 @@ def test_each_condition_with_what_the_plugin_says(type_: str, status: str, sever
     assert "{" not in problem.command
 
 
+def test_what_policy_and_node_both_say_is_said_once() -> None:
+    node = isolated(condition("IsolationInForce", "False", "IsolationNotInForce", "its file is gone"))
+    policy = policy_object(condition("Degraded", "True", "IsolationNotInForce", "on gpu-1"))
+    (problem,) = problems(node, policies=policies_of(policy))
+    assert (problem.kind, problem.detail) == ("node", "its file is gone")
+
+
 def test_what_the_driver_holds_to_its_smallest_share_is_a_note() -> None:
     said = "container main of pod ml/a on card GPU-gpu-1-0, given Driver: 8Gi of 16Gi"
     (note,) = problems(isolated(condition("IsolationInForce", "True", "InForce", said)))

@@ -48,6 +48,9 @@ def test_isolation_files_that_stay() -> None:
         "  - Isolation files on gpu-1, gpu-2, in /var/lib/gpushare/isolation: remove that\n"
         "    folder when the pods have ended that were given some.\n"
     ) in text(UndoReport(outcome=UndoOutcome.DRY_RUN, plan=plan))
+    assert "What stays: Isolation files on gpu-1, gpu-2" in text(
+        UndoReport(outcome=UndoOutcome.UNDONE, plan=plan, residue=[])
+    )
 
 
 def test_what_waits_for_pods_that_need_isolation_files_can_go_on_without_them() -> None:
