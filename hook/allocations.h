@@ -6,6 +6,7 @@
 enum kind {
     NOTHING,
     ADDRESS, /* of cuMemAlloc and its likes */
+    POOLED,  /* an address; "share" is the number of its pool, which counts the bytes; see pools.h */
     ARRAY,
     CONTEXT, /* of cuCtxCreate */
     HANDLE,  /* of cuMemCreate; "share" is its memory, "bytes" how often it is to be released */

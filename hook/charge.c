@@ -62,14 +62,21 @@ void charge_adjust(struct charge *charge, u64 bytes) {
 }
 
 void release_begin(struct release *release, enum kind kind, u64 key) {
-    release->counted = driver_begin() && allocations_take(kind, key, &release->allocation);
+    release->counted =
+        driver_begin() && (allocations_take(kind, key, &release->allocation) ||
+                           (kind == ADDRESS && allocations_take(POOLED, key, &release->allocation)));
 }
 
 CUresult release_settle(const struct release *release, CUresult result) {
+    const struct allocation *freed = &release->allocation;
     if (!release->counted) return result;
-    if (result == CUDA_SUCCESS)
-        ledger_give_back(release->allocation.card, release->allocation.bytes);
-    else
-        allocations_add(&release->allocation, NULL);
+    if (result != CUDA_SUCCESS) {
+        allocations_add(freed, NULL);
+    } else if (freed->kind == POOLED) {
+        pools_freed(freed->share);
+        pools_look();
+    } else {
+        ledger_give_back(freed->card, freed->bytes);
+    }
     return result;
 }

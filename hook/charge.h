@@ -23,7 +23,8 @@ CUresult charge_settle(const struct charge *charge, CUresult result, enum kind k
 /* After the driver's call: the allocation has BYTES, not what was charged. */
 void charge_adjust(struct charge *charge, u64 bytes);
 
-/* As the driver frees it: takes the allocation out, and gives it back where the driver did free it. */
+/* As the driver frees it (an ADDRESS may be from a pool): takes the allocation out, and gives it back where
+ * the driver did free it. */
 struct release {
     bool counted;
     struct allocation allocation;

@@ -23,46 +23,47 @@ static void *const replacements[FUNCTION_COUNT] = {
 };
 
 static void *found[FUNCTION_COUNT];
-static u64 found_in; /* the generation of loaded libraries that "found" is of */
-static bool loaded;
-
-/* The driver's library by its name, or else whatever library has cuInit (one that stands for the driver). */
-struct search {
-    struct library named, other;
-};
-static bool look_at(const struct library *library, void *argument) {
-    struct search *search = argument;
-    if (elf_is_own(library)) return false;
-    if (same_text(library->name, "libcuda.so.1")) {
-        search->named = *library;
-        return true;
-    }
-    if (!search->other.name && elf_function(library, "cuInit")) search->other = *library;
-    return false;
-}
+enum state { NOT_LOADED, STAND_IN, LOADED };
+static enum state state;
 
 /* One thread at a time: what an earlier look has found does not replace what a later one has. */
 static struct mutex mutex;
 
 void driver_forget(void) { mutex.state = 0; }
 
-static void find_functions(void) {
-    struct search search = {0};
-    HOLD(&mutex);
-    u64 generation = elf_generation();
-    elf_visit(look_at, &search);
-    const struct library *library = search.named.name ? &search.named : &search.other;
-    for (int i = 0; i < FUNCTION_COUNT; i++) {
-        void *function = library->name ? elf_function(library, names[i]) : NULL;
-        __atomic_store_n(&found[i], function, __ATOMIC_RELAXED);
-    }
-    __atomic_store_n(&loaded, library->name != NULL, __ATOMIC_RELAXED);
-    __atomic_store_n(&found_in, generation, __ATOMIC_RELEASE);
+/* The driver's library by its name, or else whatever library has cuInit, so stands in for the driver. */
+struct search {
+    enum state state;
+    void *functions[FUNCTION_COUNT];
+};
+/* Functions are looked up here, where the library cannot be unloaded meanwhile. */
+static bool look_at(const struct library *library, void *argument) {
+    struct search *search = argument;
+    bool named = same_text(library->name, "libcuda.so.1");
+    if (elf_is_own(library) || (!named && (search->state || !elf_function(library, "cuInit")))) return false;
+    search->state = named ? LOADED : STAND_IN;
+    for (int i = 0; i < FUNCTION_COUNT; i++) search->functions[i] = elf_function(library, names[i]);
+    return named;
 }
 
+static void find_functions(void) {
+    struct search search = {.state = NOT_LOADED};
+    HOLD(&mutex);
+    elf_visit(look_at, &search);
+    for (int i = 0; i < FUNCTION_COUNT; i++)
+        __atomic_store_n(&found[i], search.functions[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&state, search.state, __ATOMIC_RELEASE);
+}
+
+static bool is(enum state expected) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == expected; }
+
 static void refresh(void) {
-    u64 generation = elf_generation();
-    if (!generation || generation != __atomic_load_n(&found_in, __ATOMIC_ACQUIRE)) find_functions();
+    if (!is(LOADED)) find_functions();
+}
+
+void driver_may_be_unloaded(void) {
+    process_forget_parent();
+    if (!is(NOT_LOADED)) find_functions();
 }
 
 bool driver_begin(void) {
@@ -85,7 +86,7 @@ bool driver_has(enum function function) {
 bool driver_is_loaded(void) {
     process_forget_parent();
     refresh();
-    return __atomic_load_n(&loaded, __ATOMIC_RELAXED);
+    return !is(NOT_LOADED);
 }
 
 void *driver_replacement(void *address) {

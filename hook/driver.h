@@ -11,7 +11,7 @@ enum function {
     FUNCTION_COUNT
 };
 
-/* Looks where the driver's functions are now: libraries may have been loaded or unloaded since. Each covered
+/* Looks where the driver's functions are, where that is not known. Each covered
  * function begins with it (a child by fork forgets its parent here); false: the container has no limits, so
  * its arguments go to the driver as they are. */
 bool driver_begin(void);
@@ -35,5 +35,8 @@ bool driver_is_replacement(const void *address);
 
 /* Whether a library of CUDA's driver is loaded. */
 bool driver_is_loaded(void);
+
+/* A library was unloaded. */
+void driver_may_be_unloaded(void);
 
 void driver_forget(void); /* in a child by fork */

@@ -22,7 +22,6 @@ struct loaded {
     const char *path;
     const struct program_header *headers;
     uint16_t header_count;
-    unsigned long long loads, unloads;
 };
 enum { PT_DYNAMIC = 2 };
 enum {
@@ -40,18 +39,6 @@ __attribute__((weak)) extern int dl_iterate_phdr(visitor *visit, void *argument)
 
 /* Where the hook itself is loaded; linkers define it. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
-
-static int read_generation(struct loaded *loaded, size_t size, void *generation) {
-    /* Old loaders do not count. */
-    if (size >= sizeof *loaded) *(u64 *)generation = ((u64)loaded->loads << 32) + loaded->unloads;
-    return 1;
-}
-
-u64 elf_generation(void) {
-    u64 generation = 0;
-    if (dl_iterate_phdr) dl_iterate_phdr(read_generation, &generation);
-    return generation;
-}
 
 static const char *last_part(const char *path) {
     const char *part = path;

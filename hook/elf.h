@@ -10,10 +10,8 @@ struct library {
     const uint16_t *versions;
 };
 
-/* How often libraries were loaded and unloaded so far: as long as it stays, so do addresses. 0: not known. */
-u64 elf_generation(void);
-
-/* Calls VISIT for each loaded library in the order of loading, until it returns true. */
+/* Calls VISIT for each loaded library in the order of loading, until it returns true. Seldom: meanwhile a
+ * lock of the loader is taken, and a child that another thread forks then can never take it. */
 void elf_visit(bool (*visit)(const struct library *library, void *argument), void *argument);
 
 /* NULL: the library exports no such function. */

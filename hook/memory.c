@@ -1,7 +1,6 @@
 /* cuMemAlloc and its likes, and cuMemFree. */
 #include "charge.h"
 #include "driver.h"
-#include "pools.h"
 
 /* Rows begin at multiples of this; drivers choose 512 bytes at most. */
 #define PITCH 512
@@ -58,15 +57,11 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
 CUresult cuMemFree(unsigned address) {
     struct release release;
     release_begin(&release, ADDRESS, address);
-    CUresult result = release_settle(&release, REAL(cuMemFree)(address));
-    if (!release.counted) pools_look();
-    return result;
+    return release_settle(&release, REAL(cuMemFree)(address));
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
     struct release release;
     release_begin(&release, ADDRESS, address);
-    CUresult result = release_settle(&release, REAL(cuMemFree_v2)(address));
-    if (!release.counted) pools_look();
-    return result;
+    return release_settle(&release, REAL(cuMemFree_v2)(address));
 }

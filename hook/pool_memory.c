@@ -47,9 +47,11 @@ static bool begin(struct growth *growth, CUmemoryPool pool, u64 bytes) {
 
 static CUresult end(const struct growth *growth, CUresult result, const CUdeviceptr *address, CUstream stream,
                     free_function *free) {
-    if (!growth->pool || pools_settle(growth) || result != CUDA_SUCCESS || !address) return result;
-    free(*address, stream);
-    pools_look();
+    CUdeviceptr made = result == CUDA_SUCCESS && address ? *address : 0;
+    struct release release;
+    if (!growth->pool || pools_settle(growth, made) || !made) return result;
+    release_begin(&release, ADDRESS, made);
+    release_settle(&release, free(made, stream));
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -89,17 +91,13 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemo
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     struct release release;
     release_begin(&release, ADDRESS, address);
-    CUresult result = release_settle(&release, REAL(cuMemFreeAsync)(address, stream));
-    pools_look();
-    return result;
+    return release_settle(&release, REAL(cuMemFreeAsync)(address, stream));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
     struct release release;
     release_begin(&release, ADDRESS, address);
-    CUresult result = release_settle(&release, REAL(cuMemFreeAsync_ptsz)(address, stream));
-    pools_look();
-    return result;
+    return release_settle(&release, REAL(cuMemFreeAsync_ptsz)(address, stream));
 }
 
 /* Its properties stay as the program has them: what it takes is charged before the driver is asked, so no
@@ -113,8 +111,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const struct pool_properties *prope
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    if (driver_begin()) pools_remove(pool);
-    return REAL(cuMemPoolDestroy)(pool);
+    u64 number = driver_begin() ? pools_leave(pool) : 0;
+    CUresult result = REAL(cuMemPoolDestroy)(pool);
+    pools_left(number, result == CUDA_SUCCESS ? NULL : pool);
+    return result;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {

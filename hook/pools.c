@@ -1,5 +1,6 @@
 /* Pools of memory. The driver says how much each has taken from its card and how much of that is in use. */
 #include "pools.h"
+#include "allocations.h"
 #include "cards.h"
 #include "driver.h"
 #include "ledger.h"
@@ -12,7 +13,9 @@
 enum attribute { RESERVED_NOW = 5, USED_NOW = 7 };
 
 struct pool {
-    CUmemoryPool handle; /* NULL: a free row */
+    u64 number;          /* 0: a free row */
+    CUmemoryPool handle; /* NULL: destroyed */
+    u64 allocations;     /* not freed */
     int card;
     u64 charged; /* what the driver said that it has, and "awaited" */
     u64 awaited; /* growth by calls under way */
@@ -23,6 +26,7 @@ struct pool {
 static struct mutex mutex;
 static struct pool pools[MOST_POOLS];
 static int rows; /* the first of them that were ever used */
+static u64 last_number;
 
 void pools_forget(void) {
     mutex.state = 0;
@@ -38,9 +42,9 @@ static struct pool *find(CUmemoryPool handle) {
 
 static void add(CUmemoryPool handle, int card) {
     int row = 0;
-    while (row < rows && pools[row].handle) row++;
+    while (row < rows && pools[row].number) row++;
     if (row == MOST_POOLS) return;
-    pools[row] = (struct pool){.handle = handle, .card = card};
+    pools[row] = (struct pool){.number = ++last_number, .handle = handle, .card = card};
     if (row == rows) __atomic_store_n(&rows, rows + 1, __ATOMIC_RELAXED);
 }
 
@@ -49,12 +53,41 @@ void pools_add(CUmemoryPool pool, int card) {
     if (!find(pool)) add(pool, card);
 }
 
-void pools_remove(CUmemoryPool handle) {
-    HOLD(&mutex);
-    struct pool *pool = find(handle);
-    if (!pool) return;
+/* The driver keeps the memory of a destroyed pool until all is freed that was allocated from it. */
+static void remove_if_unused(struct pool *pool) {
+    if (pool->handle || pool->allocations) return;
     ledger_give_back(pool->card, pool->charged);
     *pool = (struct pool){0};
+}
+
+u64 pools_leave(CUmemoryPool handle) {
+    HOLD(&mutex);
+    struct pool *pool = find(handle);
+    if (!pool) return 0;
+    pool->handle = NULL;
+    return pool->number;
+}
+
+static struct pool *find_number(u64 number) {
+    for (int i = 0; i < rows && number; i++)
+        if (pools[i].number == number) return &pools[i];
+    return NULL;
+}
+
+void pools_left(u64 number, CUmemoryPool still_there) {
+    HOLD(&mutex);
+    struct pool *pool = find_number(number);
+    if (!pool) return;
+    pool->handle = still_there;
+    remove_if_unused(pool);
+}
+
+void pools_freed(u64 number) {
+    HOLD(&mutex);
+    struct pool *pool = find_number(number);
+    if (!pool) return;
+    pool->allocations--;
+    remove_if_unused(pool);
 }
 
 static u64 ask(const struct pool *pool, enum attribute attribute) {
@@ -151,10 +184,12 @@ bool pools_charge(struct growth *growth, CUmemoryPool pool, u64 bytes) {
     return pools_trim(card) && charge_pool(growth, pool, bytes, &card);
 }
 
-bool pools_settle(const struct growth *growth) {
+bool pools_settle(const struct growth *growth, CUdeviceptr address) {
     HOLD(&mutex);
     struct pool *pool = find(growth->pool);
     if (!pool) return true;
+    struct allocation made = {.key = address, .share = pool->number, .kind = POOLED};
+    if (address && allocations_add(&made, NULL)) pool->allocations++;
     pool->awaited -= growth->bytes < pool->awaited ? growth->bytes : pool->awaited;
     return recount(pool);
 }

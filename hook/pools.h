@@ -11,16 +11,20 @@ struct growth {
 /* Counts a pool of CARD from now on, if there is room in the table. */
 void pools_add(CUmemoryPool pool, int card);
 
-/* Before the pool is destroyed: it is not counted any more. What is still allocated from it is not, either.
- */
-void pools_remove(CUmemoryPool pool);
+/* Before the pool is destroyed: from now on the driver is not asked for it. Returns its number, or 0. */
+u64 pools_leave(CUmemoryPool pool);
+/* After that: a destroyed pool (NULL) counts as before as long as something is allocated from it. */
+void pools_left(u64 number, CUmemoryPool still_there);
+
+/* What was allocated from the pool of this number is freed. */
+void pools_freed(u64 number);
 
 /* Charges what the pool will have to take from its card for BYTES. False: that does not fit. */
 bool pools_charge(struct growth *growth, CUmemoryPool pool, u64 bytes);
 
-/* After the allocation. False: the pool has taken more than was charged, and the container more than its
- * limit. */
-bool pools_settle(const struct growth *growth);
+/* After the allocation; ADDRESS 0: it failed. False: the pool has taken more than was charged, and the
+ * container more than its limit. */
+bool pools_settle(const struct growth *growth, CUdeviceptr address);
 
 /* Counts anew what this process's pools have: it may have fallen with a free or a wait. */
 void pools_look(void);

@@ -21,7 +21,7 @@ from tests.e2e.cuda_node import (
 )
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.image_build import build_image
-from tests.e2e.observe import PODS, Json, condition, watch_until
+from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.product import Product, policy
 from tests.e2e.real_containers import processes_of
 from tests.e2e.user_images import add_links
@@ -33,6 +33,8 @@ from gpushare_localcluster.cluster import LocalCluster
 pytestmark = pytest.mark.e2e
 
 NODE = "gpu-1"
+EVICTED_WITHIN = 150.0
+"""Seconds: the grace, a renewal of the plugin's Lease, and a look of the operator at it."""
 LIBRARY = "libnvidia-ml.so.1"
 MANAGEMENT = "/var/lib/kubelet/device-plugins/driver"
 """On the node, and seen by the plugin: where its image finds what NVIDIA's container runtime would mount."""
@@ -82,7 +84,7 @@ def product(node: CudaNode, management: StubDriver) -> Product:
 def measuring(**isolation: Any) -> Json:
     hook = {"memory": "Hook", "contextMemory": f"{CONTEXT // MIB}Mi", **isolation}
     body = policy("default", nodes=[NODE], devices={"source": "NVML"}, isolation=hook)
-    body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
+    body["spec"]["plugin"] = {"measurement": {"scope": "Containers", "intervalSeconds": 10}}
     return body
 
 
@@ -122,14 +124,21 @@ def test_a_static_program_gets_through_and_is_told_and_evicted(
     )
     assert f"{users.namespace}/user" in condition(exceeded, "MemoryExceeded")["message"]
     assert users.status("user")["phase"] == "Running"
-    product.apply(measuring(onExcess="Evict", graceSeconds=0))
+    product.apply(measuring(onExcess="Evict", graceSeconds=5))
     watch_until(
         product.cluster,
         PODS.format(namespace=users.namespace),
         lambda pods: not pods,
         what="the pod is evicted",
-        seconds=90,
+        seconds=EVICTED_WITHIN,
         describe=lambda pods: [pod.get("status") for pod in pods],
     )
-    told = product.cluster.kubectl("get", "events", "-n", users.namespace, "-o", "jsonpath={..message}")
-    assert "6512Mi" in told, told
+    (told,) = events(product.cluster, users.namespace, "EvictedForMemory")
+    print(told)
+    assert "6512Mi" in told
+
+
+def events(cluster: LocalCluster, namespace: str, reason: str) -> list[str]:
+    """Returns what Events of a reason say."""
+    listed = get(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+    return [str(event["note"]) for event in listed if event["reason"] == reason]

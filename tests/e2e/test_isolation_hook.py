@@ -4,6 +4,7 @@ Each container asks for units of 1 GiB or for slices of 8 GiB; a context takes 5
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from tests.e2e.workloads import SLICE
 from tests.fakes.cuda_driver import GIB, MIB
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -156,11 +158,18 @@ def plugin_restarts(cluster: LocalCluster) -> int:
 def test_a_container_that_restarts_is_held_as_before(users: Users, product: Product, node: CudaNode) -> None:
     said = users.run(user_pod("user", user_container("0=3000", "0=1000", units=4)))
     product.cluster.restart_kubelet(NODE)
+    wait_until("the kubelet answers", lambda: answers(product.cluster), timeout=60, interval=0.5)
     assert users.exec("user", "0=1000").startswith(f"0=1000 {REFUSED}")
     kill_container(product.cluster, users.namespace, "user")
     users.until_running("user", restarts=1)
     assert users.said("user") == said
     assert node.driver.highest() <= 4 * GIB
+
+
+def answers(cluster: LocalCluster) -> bool:
+    with suppress(LocalClusterError):
+        return cluster.kubectl("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/healthz") == "ok"
+    return False
 
 
 def test_a_musl_image_runs_and_is_held_where_it_preloads_the_library_itself(users: Users) -> None:
@@ -179,11 +188,11 @@ def test_a_changed_policy_holds_for_containers_from_then_on(users: Users, produc
         return users.exec(name, "0=4000").startswith("0=4000 taken")
 
     change(product, "None")
-    users.run(user_pod("before", user_container(units=4)))
+    users.run(user_pod("before", user_container("0=1", units=4)))
     change(product, "Hook")
-    users.run(user_pod("between", user_container(units=4)))
+    users.run(user_pod("between", user_container("0=1", units=4)))
     change(product, "None")
-    users.run(user_pod("after", user_container(units=4)))
+    users.run(user_pod("after", user_container("0=1", units=4)))
     expected = {"before": True, "between": False, "after": True}
     assert {name: free(name) for name in expected} == expected
     for name in expected:
@@ -192,7 +201,6 @@ def test_a_changed_policy_holds_for_containers_from_then_on(users: Users, produc
     assert {name: free(name) for name in expected} == expected
     users.delete(*expected)
     until_no_files(product)
-    change(product, "Hook")
 
 
 def change(product: Product, kind: str) -> None:
@@ -209,7 +217,7 @@ def until_no_files(product: Product) -> None:
     wait_until(
         "no files of isolation are on the node",
         lambda: not files(product),
-        timeout=60,
+        timeout=180,
         interval=0.5,
         explain=lambda: files(product),
     )
@@ -218,6 +226,7 @@ def until_no_files(product: Product) -> None:
 def test_an_uninstallation_waits_for_the_containers_that_need_its_files(
     users: Users, product: Product
 ) -> None:
+    change(product, "Hook")
     users.run(user_pod("user", user_container("0=2000", units=4)))
     product.cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
     told = until_policy(product, lambda ready: f"{users.namespace}/user" in ready.get("message", ""))

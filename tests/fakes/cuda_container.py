@@ -152,7 +152,7 @@ class Container:
         with suppress(ProcessLookupError, IndexError):
             os.kill(self._first_pid(), signal.SIGKILL)
         for user in self._users:
-            user.process.kill()  # what entered it for the program may be stopped
+            user.process.send_signal(signal.SIGCONT)  # what entered it for the program may be stopped
         self._holder.communicate(timeout=DEADLINE)
         for user in self._users:
             user.end()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-OWN = Path(__file__).parent
+OWN = Path(__file__).resolve().parent
 VARIABLE = "NVIDIA_VISIBLE_DEVICES="
 
 

@@ -35,7 +35,9 @@ class CgroupTree:
         parents = {parent for uid in pods for parent in self._parents.get(uid, ())}
         found = dict(pair for parent in parents for pair in self._in(parent, pods))
         if set(pods) - {owner.pod_uid for owner in found}:
-            found = dict(self._below(self.root, pods, MAX_DEPTH))
+            # A container may make a cgroup in its own that is named like another's: of two the outer counts.
+            below = sorted(self._below(self.root, pods, MAX_DEPTH), key=lambda pair: -len(pair[1].parts))
+            found = dict(below)
         self._parents = {
             uid: frozenset(path.parent for owner, path in found.items() if owner.pod_uid == uid)
             for uid in pods

@@ -63,19 +63,25 @@ class IsolationFolder:
             )
         return None
 
+    def missing(self) -> tuple[str, ...]:
+        """Returns the names of what containers mount that is no such file. Raises ``OSError``."""
+        try:
+            with _opened(self.path) as folder:
+                found = {
+                    LIBRARY: bool(_read(LIBRARY, folder, MAX_LIBRARY)),
+                    PRELOAD: _read(PRELOAD, folder, len(PRELOAD_CONTENT)) == PRELOAD_CONTENT,
+                }
+        except FileNotFoundError:
+            return (LIBRARY, PRELOAD)
+        return tuple(name for name, is_there in found.items() if not is_there)
+
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Writes what a container is about to mount, by path. Raises ``IsolationFilesError``."""
+        """Writes what a container is about to mount, by path. Raises ``IsolationFilesError``, ``OSError``."""
         if problem := self.install():
             raise IsolationFilesError(f"{problem.message}; then create the pod anew")
-        try:
-            with _opened(self.path) as folder, _opened(LIMITS_FOLDER, folder) as limits:
-                for path, content in files.items():
-                    _put(Path(path).name, content, limits)
-        except OSError as error:
-            raise IsolationFilesError(
-                f"the limits of the container's memory cannot be written to {self.path}/{LIMITS_FOLDER} of"
-                f" the node: {error.strerror or error}; see that its disk has room, then create the pod anew"
-            ) from error
+        with _opened(self.path) as folder, _opened(LIMITS_FOLDER, folder) as limits:
+            for path, content in files.items():
+                _put(Path(path).name, content, limits)
 
     def identities(self) -> frozenset[str]:
         """Returns the names of the files of limits. Raises ``OSError``."""
@@ -108,7 +114,7 @@ class IsolationFolder:
                 for name in _names(limits):
                     if name.startswith(_TEMPORARY):
                         _unlink(name, limits)
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # somebody else's files stay
                 os.rmdir(LIMITS_FOLDER, dir_fd=folder)
             for name in _names(folder):
                 if name in (PRELOAD, LIBRARY) or name.startswith(_TEMPORARY):
@@ -121,7 +127,7 @@ class IsolationFolder:
         """Whether no file of ours is on the node. Raises ``OSError``."""
         try:
             with _opened(self.path) as folder:
-                return not {PRELOAD, LIBRARY, LIMITS_FOLDER}.intersection(_names(folder))
+                return not {PRELOAD, LIBRARY}.intersection(_names(folder)) and not self.identities()
         except FileNotFoundError:
             return True
 
@@ -159,8 +165,8 @@ def _put(name: str, content: bytes, folder: int, *, mode: int = 0o644) -> None:
     """Writes a file that is on the disk, whole, when others see it; nothing where it is there already."""
     if _is_there(name, content, folder, mode):
         return
-    if _is_folder(name, folder):  # containerd makes one where the source of a mount is missing
-        os.rmdir(name, dir_fd=folder)
+    if _is_folder(name, folder):
+        _unlink(name, folder)
     written = f"{_TEMPORARY}{name}"
     _unlink(written, folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -203,5 +209,9 @@ def _read(name: str, folder: int, limit: int) -> bytes | None:
 
 
 def _unlink(name: str, folder: int) -> None:
+    """Where the source of a mount was missing, containerd has made a folder of its name."""
     with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
+        if _is_folder(name, folder):
+            os.rmdir(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)

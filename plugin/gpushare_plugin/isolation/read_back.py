@@ -65,11 +65,11 @@ class DriverReader:
     _seen: dict[CardCgroup, float] = field(default_factory=dict, init=False)
     """When the driver was first asked about a cgroup."""
     _tree: CgroupTree = field(init=False)
-    _call: SingleCall[tuple[NodeCgroups, bool | None] | None] = field(init=False)
+    _call: SingleCall[tuple[NodeCgroups, bool | None] | None] | None = field(default=None, init=False)
+    """None until it is needed: most nodes need no thread for it."""
 
     def __post_init__(self) -> None:
         self._tree = CgroupTree(self.cgroups)
-        self._call = SingleCall(Worker("cgroups"), DEADLINE)
 
     async def facts(self, isolated: Sequence[IsolatedShare]) -> DriverFacts:
         source, devices, uids = self.open_limits(), self.devices(), self.kubelet_uids()
@@ -77,6 +77,7 @@ class DriverReader:
             return DriverFacts(problem=NOT_NVIDIAS_DRIVER, read_problem=NOT_NVIDIAS_DRIVER)
         shares = [one.share for one in isolated]
         pods = {uids.get(share.uid, share.uid) for share in shares}
+        self._call = self._call or SingleCall(Worker("cgroups"), DEADLINE)
         looked = await self._call.result(lambda: self._look(devices, pods))
         if looked is None:
             return DriverFacts(problem=UNREADABLE, read_problem=UNREADABLE)

@@ -73,6 +73,9 @@ SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
 MAX_TRIED = 4
 """Pods to the cards of which a container is sent first that may be one of theirs."""
+GIVEN_TO_ANOTHER = (
+    "the kubelet chose units that it gives to another container at this moment: create the pod anew"
+)
 MAX_NAMED = 5
 """Pods in a message."""
 
@@ -161,8 +164,9 @@ class Allocator:
         return container_answer(ids, self._layout(), state.offering.dialect, state.devices, choice)
 
     async def _write_files(self, ids: Sequence[str], answer: ContainerAnswer) -> None:
-        """Raises ``UnusableUnitsError`` where the answer is another one by the time that they are written."""
-        numbers = [*known_numbers(ids)]
+        """Raises ``UnusableUnitsError`` where by the time that they are written the answer is another one, or
+        another container has some of the units."""
+        numbers, granted = [*known_numbers(ids)], self.reservations.granted
         self.reservations.promise(numbers)
         try:
             await self.files.write(answer.files)
@@ -171,6 +175,8 @@ class Allocator:
             self.reservations.withdraw(numbers)
         if not is_same:
             raise UnusableUnitsError("what these units stand for changes at this moment: create the pod anew")
+        if self.reservations.is_given_since(granted, numbers):
+            raise UnusableUnitsError(GIVEN_TO_ANOTHER)
 
     async def _require_usable(self, numbers: Sequence[int]) -> None:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.
@@ -229,10 +235,7 @@ class Allocator:
         candidates = await self._candidates(len(numbers), unavailable=is_unavailable)
         self._require_free(numbers, unavailable=is_unavailable, candidates=candidates)
         if not is_written or self.reservations.is_given_since(granted, numbers):
-            raise UnusableUnitsError(
-                "the kubelet chose units that it gives to another container at this moment: create the pod"
-                " anew"
-            )
+            raise UnusableUnitsError(GIVEN_TO_ANOTHER)
 
     def _require_free(
         self, numbers: Sequence[int], *, unavailable: bool, candidates: Sequence[Pod] = ()

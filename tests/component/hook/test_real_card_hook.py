@@ -193,28 +193,85 @@ def test_a_program_is_refused_at_its_share(way: str, share: Share) -> None:
     table.add(mib(got), mib(share.used(user)), mib(user.info()[1]), where)
     assert share.used(user) <= SHARE
     assert user.info()[1] == SHARE
-    assert user.error_numbers == set()
+    plain = share.start(program=program, hooked=False).open()
+    for _ in range(2):
+        plain.free(plain.allocate(MIB))
+        plain.info()
+    plain.call("cuMemAlloc_v2", OUT, 2**50)
+    assert user.error_numbers <= plain.error_numbers, "the driver itself leaves some"
 
 
 # What gets through: each is in NVML's figure.
 
 
 def test_what_gets_through_is_seen_by_nvml(share: Share) -> None:
-    table = Table("what gets through, in MiB", ("way", "code", "NVML", "hook"))
-    user = share.start().open()
-    before = share.used(user), share.counted(user)
-    code = user.call("cuModuleLoadData", OUT, _ptx(1024)).code
-    table.add("module, 1 KiB", code, mib(share.used(user) - before[0]), mib(share.counted(user) - before[1]))
-    large = share.run(MODULE.format(ptx=_ptx(GIB)))
-    table.add("module with an array of 1 GiB", "-", large.stdout.strip(), large.stderr.strip()[-200:])
-    if (folder := Path(os.environ.get(BUILT, ""))) and (folder / "plugin").exists():
-        plugin = share.start(program=[str(folder / "user"), "plugin", str(folder / "plugin")]).open()
+    table = Table("what gets through, in MiB", ("way", "it says"))
+    scripts = {
+        "module of 1 KiB": MODULE.format(ptx=_ptx(1024)),
+        "module with an array of 1 GiB": MODULE.format(ptx=_ptx(GIB)),
+        "capture of cuMemAllocAsync, 9 GiB, launched": GRAPH,
+    }
+    for name, script in scripts.items():
+        done = share.run(script)
+        table.add(name, done.stdout.strip(), done.stderr.strip()[-300:])
+    folder = Path(os.environ.get(BUILT, ""))
+    if (folder / "plugin").exists():
+        program = [str(folder / "user"), "plugin", str(folder / "plugin")]
+        plugin = share.start(program=program).open()
         plugin.allocate(SHARE)
-        table.add("plug-in opened with RTLD_DEEPBIND, the share", 0, mib(share.used(plugin)), "-")
-    graph = share.run(GRAPH)
-    table.add(
-        "capture of cuMemAllocAsync, 9 GiB, launched", "-", graph.stdout.strip(), graph.stderr.strip()[-200:]
+        table.add("plug-in opened with RTLD_DEEPBIND, the share", f"NVML {mib(share.used(plugin))}")
+
+
+def test_memory_of_another_process_is_counted_once(share: Share) -> None:
+    table = Table("memory of another process, by cuIpc, in MiB", ("process", "it says"))
+    owner = subprocess.Popen(
+        [sys.executable, "-c", IPC_OWNER],
+        env=dict(share.environment()),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    assert owner.stdout is not None
+    handle, said = owner.stdout.readline().strip(), owner.stdout.readline().strip()
+    table.add("owner of 1 GiB", said)
+    done = share.run(IPC_USER.format(handle=handle))
+    table.add("who opens it", done.stdout.strip(), done.stderr.strip()[-300:])
+    owner.communicate(timeout=30)
+
+
+def test_a_share_smaller_than_a_context_is_refused_in_order(share: Share) -> None:
+    small = Share(share.card, share.hook, 256 * MIB, identity="e" * 32)
+    user = small.start()
+    table = Table("a share of 256 MiB", ("call", "code"))
+    for symbol, arguments in (
+        ("cuInit", [0]),
+        ("cuDeviceTotalMem_v2", [OUT, 0]),
+        ("cuDevicePrimaryCtxRetain", [OUT, 0]),
+        ("cuCtxCreate_v2", [OUT, 0, 0]),
+        ("cuMemGetInfo_v2", [OUT, OUT]),
+    ):
+        answer = user.call(symbol, *arguments)
+        table.add(symbol, answer.code, *answer.values)
+    table.add("NVML", mib(small.used(user)))
+    assert small.used(user) == 0
+    small.end()
+
+
+def test_eight_threads_are_held_together(share: Share) -> None:
+    built = Path(os.environ.get(BUILT, ""), "user")
+    if not built.exists():
+        pytest.skip(f"no program `user` was brought along in {BUILT}")
+    user = share.start(program=[str(built), "v2"]).open()
+    user.tell(f"threads 8 1000 {256 * MIB}")
+    highest, deadline = 0, time.monotonic() + 10
+    while time.monotonic() < deadline:
+        highest = max(highest, share.used(user))
+        time.sleep(POLL_SECONDS)
+    _, _, refused, wrong = user.answer().split()
+    table = Table("eight threads at random, in MiB", ("highest seen by NVML", "refused", "wrong"))
+    table.add(mib(highest), refused, wrong)
+    assert wrong == "0"
+    assert highest <= SHARE
 
 
 HEAD = """
@@ -254,6 +311,29 @@ codes.append(cuda.cuGraphInstantiateWithFlags(ctypes.byref(runnable), graph, cty
 if not codes[-1]:
     codes += [cuda.cuGraphLaunch(runnable, stream), cuda.cuStreamSynchronize(stream)]
 print("codes", codes, "NVML", seen() - before[0], "hook", counted() - before[1])
+"""
+)
+
+IPC_OWNER = (
+    HEAD
+    + """
+address, handle = ctypes.c_uint64(), ctypes.create_string_buffer(64)
+code = cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 30))
+code = code or cuda.cuIpcGetMemHandle(handle, address)
+print(handle.raw.hex(), flush=True)
+print("code", code, "NVML", seen() - before[0], "hook", counted() - before[1], flush=True)
+sys.stdin.read()
+"""
+)
+IPC_USER = (
+    HEAD
+    + """
+class Handle(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_char * 64),)
+handle = Handle.from_buffer_copy(bytes.fromhex("{handle}"))
+address = ctypes.c_uint64()
+code = cuda.cuIpcOpenMemHandle_v2(ctypes.byref(address), handle, 1)
+print("code", code, "NVML", seen() - before[0], "hook", counted() - before[1])
 """
 )
 
@@ -365,6 +445,22 @@ print("product", float(product[0, 0]), "NVML", RealCard().processes().get(os.get
 )
 
 
+TORCH_BESIDE = (
+    HEAD.split("cuda = ")[0]
+    + """
+import torch
+kept = []
+try:
+    while True:
+        kept.append(torch.empty(128 << 20, dtype=torch.uint8, device="cuda"))
+except torch.OutOfMemoryError:
+    seen = RealCard().processes().get(os.getpid(), 0) >> 20
+    print("OOM after", len(kept) * 128, "MiB, NVML", seen, flush=True)
+sys.stdin.read()
+"""
+)
+
+
 @pytest.mark.parametrize(
     "allocator",
     ["", "expandable_segments:True", "backend:cudaMallocAsync"],
@@ -380,6 +476,34 @@ def test_pytorch_is_told_that_the_card_is_full(allocator: str, share: Share) -> 
     assert done.returncode == 0
     assert f"total {SHARE // MIB}" in done.stdout
     assert "OOM after" in done.stdout
+
+
+def test_two_of_pytorch_at_once_are_held_together(share: Share) -> None:
+    if share.run("import torch", hooked=False).returncode:
+        pytest.skip("no PyTorch here")
+    share.write()
+    command = [sys.executable, "-c", TORCH_BESIDE]
+    started = [
+        subprocess.Popen(
+            command,
+            env=dict(share.environment()),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    table = Table("two of PyTorch at once, in MiB", ("it says",))
+    for process in started:
+        assert process.stdout is not None
+        table.add(process.stdout.readline().strip())
+    now = share.card.processes()
+    together = sum(now.get(process.pid, 0) for process in started)
+    table.add(f"NVML, both: {mib(together)}")
+    for process in started:
+        process.communicate(timeout=60)
+    assert together <= SHARE
 
 
 def test_null_arguments_crash_nobody(share: Share) -> None:

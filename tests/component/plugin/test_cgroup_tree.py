@@ -68,6 +68,13 @@ def test_what_starts_and_ends_after_the_first_look_is_seen(root: Path) -> None:
     assert tree.look({UID, OTHER}).containers.keys() == {CgroupOwner(UID, SANDBOX), CgroupOwner(OTHER, ID)}
 
 
+def test_a_container_cannot_pass_a_cgroup_of_its_own_off_as_anothers(root: Path) -> None:
+    own = root / f"kubepods/pod{UID}" / ID
+    for folder in (own, root / f"kubepods/pod{OTHER}" / ID / f"pod{UID}" / ID):
+        folder.mkdir(parents=True)
+    assert CgroupTree(root).look({UID}).containers == {CgroupOwner(UID, ID): (str(own),)}
+
+
 def test_cgroups_of_version_1_are_told(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     assert not CgroupTree(tmp_path).look({UID}).unified

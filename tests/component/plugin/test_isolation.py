@@ -1,5 +1,6 @@
 """Containers are given the hook, live; what they were given is inspected, and its files go with them."""
 
+import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,7 @@ async def test_a_node_without_the_library_takes_no_new_pod_and_keeps_those_that_
     )
     assert "use an image of this version" in hook_node.message("IsolationReady")
     assert hook_node.share_node.status.isolation == "Unavailable"
+    assert hook_node.condition("IsolationInForce") == ("True", "InForce")  # its own copy is on the node
     read = read_share_node(msgspec.json.encode(hook_node.api.objects[SHARE_NODES]["", NODE]))
     assert read.closed_reason.startswith("node(s) without isolation: isolation Hook cannot be had")
     await hook_node.kubelet.until("the units of the pod alone", lambda _: healthy_units(hook_node) == 4)
@@ -191,6 +193,15 @@ async def test_a_pod_is_refused_with_a_reason_where_its_limits_cannot_be_written
     (hook_node.isolation_folder / "limits").write_text("in the way")
     with pytest.raises(AdmissionError, match=r"create the pod anew"):
         await admit(hook_node, "a")
+
+
+async def test_of_two_containers_whose_files_are_written_at_once_one_gets_the_units(hook_node: Node) -> None:
+    await start(hook_node)
+    units = [*hook_node.kubelet.devices][:4]
+    both = (hook_node.kubelet.allocate("gpushare.io/memory", units) for _ in range(2))
+    refused = [answer for answer in await asyncio.gather(*both, return_exceptions=True) if answer]
+    assert "to another container at this moment" in str(refused)
+    assert len(refused) == 1
 
 
 async def test_a_missing_source_of_a_mount_is_put_back_before_the_answer(hook_node: Node) -> None:

@@ -199,7 +199,7 @@ async def test_a_pod_without_cgroups_is_unknown(node: LimitedNode) -> None:
     node.containers.end(UID, "5" * 64)
     found = await node.finding()
     assert found.in_force is None
-    assert "is the node's /sys/fs/cgroup mounted" in found.seen
+    assert "the plugin's pod has the node's /sys/fs/cgroup mounted" in found.seen
 
 
 async def test_a_driver_that_hangs_makes_the_limit_unknown(node: LimitedNode) -> None:

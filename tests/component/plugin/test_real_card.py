@@ -13,13 +13,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.fakes import cuda_program
+from tests.fakes import cuda_program, toolkit_hook
+from tests.fakes.nvml_driver import FIRST_WITH_LIMITS
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_plugin.devices.nvml.library import NvmlLibrary
+from gpushare_plugin.devices.nvml.library import LIBRARY, NvmlLibrary
 from gpushare_plugin.devices.nvml.source import NvmlSource
+from gpushare_plugin.devices.use import NO_LIMIT, CardCgroup
 
 GIB = 2**30
 UID = "5c1f3b0e-8a4d-4f0e-9d2a-7b6c5d4e3f21"
@@ -119,6 +121,20 @@ async def test_a_container_is_seen_to_use_what_it_takes_and_to_exceed_what_it_as
         await node.until("the excess", lambda: node.condition("MemoryExceeded")[0] == "True", within=60)
         assert "default/a" in node.message("MemoryExceeded")
     await node.until("the end", lambda: node.condition("MemoryExceeded")[0] == "False", within=60)
+
+
+def test_the_driver_limits_a_cgroup_where_its_library_can(container_cgroup: Path) -> None:
+    """The version and the limits are NVIDIA's own; a driver before r615 has none."""
+    ((uuid, version),) = nvidia_smi("uuid,driver_version")[:1]
+    library, cgroup = NvmlLibrary(), CardCgroup(uuid, str(container_cgroup))
+    found = library.limits([cgroup])
+    assert found.version == version
+    assert found.supported is (int(version.partition(".")[0]) >= FIRST_WITH_LIMITS)
+    if found.supported:
+        assert found.cgroups[cgroup].limit == NO_LIMIT
+        toolkit_hook.set_limits(Path(LIBRARY), container_cgroup, [uuid], hard=4 * GIB)
+        assert library.limits([cgroup]).cgroups[cgroup].limit == 4 * GIB
+    library.close()
 
 
 def used(node: Node) -> int:

@@ -9,6 +9,8 @@
 
 struct array { int card; uint64_t bytes, asked; void *context; struct array *next; };
 
+static uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
 static struct array *arrays;
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 
@@ -41,15 +43,17 @@ static uint64_t element(int format) {
     default: return 4;
     }
 }
+/* In blocks of 64 bytes and 16 rows: as an H200 takes 986 MiB for 1,000 x 1,000 x 1,000 bytes. */
 static uint64_t size_of(const struct shape *shape) {
-    uint64_t height = shape->height ? shape->height : 1, depth = shape->depth ? shape->depth : 1;
-    return shape->width * height * depth * element(shape->format) * shape->channels;
+    uint64_t height = shape->height > 1 ? rounded(shape->height, 16) : 1;
+    uint64_t depth = shape->depth ? shape->depth : 1;
+    return rounded(shape->width * element(shape->format) * shape->channels, 64) * height * depth;
 }
 static int make_array(void **made, const struct shape *shape, uint64_t bytes) {
     int device = current_device();
     if (device < 0) return INVALID_CONTEXT;
     if (!made || !shape->width || !shape->channels) return INVALID_VALUE;
-    uint64_t taken = shape->flags & (SPARSE | DEFERRED) ? 0 : taken_for(bytes);
+    uint64_t taken = shape->flags & (SPARSE | DEFERRED) ? 0 : rounded(bytes, PAGE);
     if (taken && take(card_of(device), taken)) return OUT_OF_MEMORY;
     struct array *array = malloc(sizeof *array);
     *array = (struct array){.card = card_of(device), .bytes = taken, .asked = bytes};

@@ -13,6 +13,7 @@
 
 struct pool {
     int card, of_host; /* card: INDEX */
+    int ended; /* destroyed: it goes with the last memory that it gave */
     uint64_t used, reserved, most_used, most_reserved, threshold, limit;
     struct pool *next;
 };
@@ -36,13 +37,37 @@ static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/* As on an H200, see docs/real-card.md: small ones share pages. */
-uint64_t taken_for(uint64_t bytes) { return bytes > 1U << 20 ? rounded(bytes, PAGE) : bytes; }
+/* As on an H200, see docs/real-card.md: large ones have pages of their own, and small ones share some. */
+static int is_small(uint64_t bytes) { return bytes <= 1U << 20; }
+static uint64_t small_bytes[CARDS];
+
+static int take_pages(int card, uint64_t bytes) {
+    if (!is_small(bytes)) return bytes > UINT64_MAX - PAGE ? OUT_OF_MEMORY : take(card, rounded(bytes, PAGE));
+    pthread_mutex_lock(&threads);
+    uint64_t had = rounded(small_bytes[card], PAGE), needed = rounded(small_bytes[card] + bytes, PAGE);
+    int code = needed > had ? take(card, needed - had) : OK;
+    if (!code) small_bytes[card] += bytes;
+    pthread_mutex_unlock(&threads);
+    return code;
+}
+
+/* The caller holds the lock. */
+static void give_back_pages(int card, uint64_t bytes) {
+    if (!is_small(bytes)) {
+        give_back(card, rounded(bytes, PAGE));
+        return;
+    }
+    uint64_t had = rounded(small_bytes[card], PAGE);
+    small_bytes[card] -= bytes;
+    uint64_t needed = rounded(small_bytes[card], PAGE);
+    if (needed < had) give_back(card, had - needed);
+}
 
 void forget_memory(void) {
     memset(blocks, 0, sizeof blocks);
     memset(defaults, 0, sizeof defaults);
     memset(current, 0, sizeof current);
+    memset(small_bytes, 0, sizeof small_bytes);
     pools = NULL;
     forget_arrays();
     pthread_mutex_init(&threads, NULL);
@@ -94,6 +119,14 @@ static int grow(struct pool *pool, uint64_t bytes) {
     return OK;
 }
 
+static void end_pool(struct pool *pool) {
+    struct pool **at = &pools;
+    while (*at != pool) at = &(*at)->next;
+    *at = pool->next;
+    resize(pool, 0);
+    free(pool);
+}
+
 static void end_created(struct created *created) {
     if (created->handles || created->mappings) return;
     if (created->card >= 0) give_back(created->card, created->bytes);
@@ -109,8 +142,9 @@ static void end(struct block *block) {
         end_created(block->created);
     } else if (block->pool) {
         block->pool->used -= block->bytes;
-    } else if (block->bytes) {
-        give_back(block->card, block->bytes);
+        if (block->pool->ended && !block->pool->used) end_pool(block->pool);
+    } else {
+        give_back_pages(block->card, block->bytes);
     }
     free(block);
 }
@@ -130,12 +164,10 @@ static int allocate(uint64_t *address, uint64_t bytes, int small) {
     int device = current_device();
     if (device < 0) return INVALID_CONTEXT;
     if (!address || !bytes) return INVALID_VALUE;
-    if (bytes > UINT64_MAX - PAGE) return OUT_OF_MEMORY;
-    uint64_t taken = taken_for(bytes);
-    int card = card_of(device), code = take(card, taken);
+    int card = card_of(device), code = take_pages(card, bytes);
     if (code) return code;
     pthread_mutex_lock(&threads);
-    struct block block = {.address = room(taken, small), .bytes = taken, .card = card};
+    struct block block = {.address = room(bytes, small), .bytes = bytes, .card = card};
     block.context = current_context();
     keep(block);
     pthread_mutex_unlock(&threads);
@@ -248,20 +280,13 @@ EXPORT int cuMemPoolCreate(struct pool **pool, const struct pool_properties *pro
     return OK;
 }
 EXPORT int cuMemPoolDestroy(struct pool *pool) {
+    FAILS_IF_TOLD;
     if (!pool) return INVALID_VALUE;
     pthread_mutex_lock(&threads);
-    for (int i = 0; i < BUCKETS; i++)
-        for (struct block *block = blocks[i], *next; block; block = next) {
-            next = block->next;
-            if (block->pool == pool) end(block);
-        }
-    resize(pool, 0);
     if (current[pool->card] == pool) current[pool->card] = NULL;
-    struct pool **at = &pools;
-    while (*at != pool) at = &(*at)->next;
-    *at = pool->next;
+    pool->ended = 1;
+    if (!pool->used) end_pool(pool);
     pthread_mutex_unlock(&threads);
-    free(pool);
     return OK;
 }
 EXPORT int cuMemPoolTrimTo(struct pool *pool, size_t kept) {
@@ -331,9 +356,28 @@ EXPORT int cuMemSetMemPool(struct location *location, int type, struct pool *poo
     return location->type == ON_DEVICE ? cuDeviceSetMemPool(location->id, pool) : NOT_SUPPORTED;
 }
 
-static int from_pool(uint64_t *address, size_t bytes, struct pool *pool) {
+static void *captured; /* stream whose calls are recorded, and take nothing */
+
+EXPORT int cuStreamBeginCapture_v2(void *stream, int mode) { (void)mode; captured = stream; return OK; }
+EXPORT int cuStreamEndCapture(void *stream, void **graph) {
+    (void)stream;
+    captured = NULL;
+    *graph = &captured;
+    return OK;
+}
+EXPORT int cuStreamIsCapturing(void *stream, int *status) { *status = stream && stream == captured; return OK; }
+EXPORT int cuStreamIsCapturing_ptsz(void *stream, int *status) { return cuStreamIsCapturing(stream, status); }
+EXPORT int cuStreamGetDevice(void *stream, int *device) { (void)stream; *device = current_device(); return OK; }
+EXPORT int cuStreamGetDevice_ptsz(void *stream, int *device) { return cuStreamGetDevice(stream, device); }
+
+static int from_pool(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
     if (!address || !bytes || !pool) return INVALID_VALUE;
     pthread_mutex_lock(&threads);
+    if (stream && stream == captured) {
+        *address = room(bytes, 0);
+        pthread_mutex_unlock(&threads);
+        return OK;
+    }
     int code = grow(pool, bytes);
     if (!code) {
         struct block block = {.address = room(bytes, 0), .bytes = bytes, .card = pool->card, .pool = pool};
@@ -343,21 +387,21 @@ static int from_pool(uint64_t *address, size_t bytes, struct pool *pool) {
     pthread_mutex_unlock(&threads);
     return code;
 }
-static int from_current_pool(uint64_t *address, size_t bytes) {
+static int from_current_pool(uint64_t *address, size_t bytes, void *stream) {
     int device = current_device();
-    return device < 0 ? INVALID_CONTEXT : from_pool(address, bytes, pool_in_use(device));
+    return device < 0 ? INVALID_CONTEXT : from_pool(address, bytes, pool_in_use(device), stream);
 }
 EXPORT int cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) {
-    (void)stream; FAILS_IF_TOLD; return from_current_pool(address, bytes);
+    FAILS_IF_TOLD; return from_current_pool(address, bytes, stream);
 }
 EXPORT int cuMemAllocAsync_ptsz(uint64_t *address, size_t bytes, void *stream) {
-    (void)stream; FAILS_IF_TOLD; return from_current_pool(address, bytes);
+    FAILS_IF_TOLD; return from_current_pool(address, bytes, stream);
 }
 EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
-    (void)stream; FAILS_IF_TOLD; return from_pool(address, bytes, pool);
+    FAILS_IF_TOLD; return from_pool(address, bytes, pool, stream);
 }
 EXPORT int cuMemAllocFromPoolAsync_ptsz(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
-    (void)stream; FAILS_IF_TOLD; return from_pool(address, bytes, pool);
+    FAILS_IF_TOLD; return from_pool(address, bytes, pool, stream);
 }
 EXPORT int cuMemFreeAsync(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }
 EXPORT int cuMemFreeAsync_ptsz(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }

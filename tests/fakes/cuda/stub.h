@@ -73,7 +73,6 @@ int fault(const char *symbol);
 /* memory.c */
 void free_of_context(void *context);
 void forget_memory(void);
-uint64_t taken_for(uint64_t bytes); /* of a card, for so many that are asked for */
 void shrink_pools(void); /* to their thresholds, as a synchronization does */
 
 /* arrays.c */

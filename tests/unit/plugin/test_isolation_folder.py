@@ -8,6 +8,7 @@ import pytest
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.decide.isolation.needed_files import NeededFiles
+from gpushare_plugin.isolation import keeper as isolation_keeper
 from gpushare_plugin.isolation.folder import IsolationFilesError, IsolationFolder
 from gpushare_plugin.isolation.keeper import GRACE, SETTLED_AFTER, IsolationKeeper
 
@@ -89,6 +90,14 @@ def test_a_library_that_cannot_be_one_is_refused(folder: IsolationFolder, conten
     assert problem.reason == "LibraryMissing"
 
 
+def test_what_every_container_mounts_is_named_where_it_is_missing(folder: IsolationFolder) -> None:
+    assert folder.missing() == ("libgpushare-cuda.so", "ld.so.preload")
+    folder.install()
+    assert folder.missing() == ()
+    (folder.path / "ld.so.preload").write_bytes(b"/lib/another.so\n")
+    assert folder.missing() == ("ld.so.preload",)
+
+
 def test_what_is_no_file_is_not_read(folder: IsolationFolder) -> None:
     folder.write({path(folder, ONE): b"limits"})
     os.mkfifo(path(folder, OTHER))
@@ -104,6 +113,18 @@ def test_at_the_end_nothing_is_left(folder: IsolationFolder) -> None:
     folder.remove_all()
     assert folder.is_empty
     assert not folder.path.exists()
+
+
+def test_what_containerd_made_goes_and_what_is_somebody_elses_stays(folder: IsolationFolder) -> None:
+    folder.write({path(folder, ONE): b"limits"})
+    for name in ("ld.so.preload", f"limits/{ONE}"):
+        (folder.path / name).unlink()
+        (folder.path / name).mkdir()
+    (folder.path / "limits" / "lost+found").mkdir()
+    folder.remove([ONE])
+    folder.remove_all()
+    assert folder.is_empty
+    assert [found.name for found in folder.path.rglob("*")] == ["limits", "lost+found"]
 
 
 class Seconds:
@@ -167,6 +188,22 @@ async def test_a_container_that_gets_the_units_of_one_that_ended_keeps_its_file(
     await keeper.tidy(former, in_use=True)  # by what was read before the answer
     await keeper.tidy(NOBODY, in_use=True)
     assert identities(keeper) == {ONE}
+
+
+async def test_a_disk_that_hangs_holds_up_neither_the_kubelet_nor_the_rounds(
+    folder: IsolationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation_keeper, "DEADLINE", 0.1)
+    folder.path.parent.mkdir()
+    os.mkfifo(folder.library.with_suffix(".fifo"))
+    hanging = IsolationKeeper(IsolationFolder(folder.path, folder.library.with_suffix(".fifo")))
+    facts = await hanging.look([])
+    assert facts.problem
+    assert "the disk does not answer" in facts.problem.message
+    with pytest.raises(IsolationFilesError, match="the disk does not answer"):
+        await answer(hanging, ONE)
+    assert await hanging.tidy(NOBODY, in_use=False)
+    folder.library.with_suffix(".fifo").write_bytes(b"library")  # lets the thread end
 
 
 async def test_nothing_goes_while_the_kubelet_cannot_be_asked(

@@ -115,7 +115,8 @@ def test_the_node_says_what_it_lacks_and_what_to_do() -> None:
         pytest.param({}, ("True", "InForce"), id="as it was given"),
         pytest.param({"limits": {}}, ("False", "IsolationNotInForce"), id="the file is gone"),
         pytest.param({"limits": {IDENTITY: b"x"}}, ("False", "IsolationNotInForce"), id="other bytes"),
-        pytest.param({"problem": LACKING}, ("False", "IsolationNotInForce"), id="the library is gone"),
+        pytest.param({"missing": ("x.so",)}, ("False", "IsolationNotInForce"), id="the library is gone"),
+        pytest.param({"problem": LACKING}, ("True", "InForce"), id="new containers alone cannot have it"),
         pytest.param({"read_problem": LACKING}, ("Unknown", "NotKnown"), id="nobody could look"),
     ],
 )

@@ -52,7 +52,10 @@ def _ready(isolation: IsolationDecision) -> ConditionState:
 def _in_force(found: Findings) -> Iterable[ConditionState]:
     """Yields nothing where no container was given isolation."""
     if broken := [pair for pair in found if pair[1].in_force is False]:
-        message = f"{_named(broken)}: delete these pods, so that their controllers make them anew"
+        message = (
+            f"{_named(broken)}; set that right, then delete these pods, so that their controllers make them"
+            " anew"
+        )
         yield condition_false(ISOLATION_IN_FORCE, NOT_IN_FORCE, message)
     elif unknown := [pair for pair in found if pair[1].in_force is None]:
         yield condition_unknown(ISOLATION_IN_FORCE, "NotKnown", _named(unknown))

@@ -21,8 +21,9 @@ NOT_ANSWERED = Problem(
 )
 NO_CGROUP = Problem(
     "CgroupsNotSeen",
-    "the plugin sees no cgroup of pod {pod} at {root}: is the node's /sys/fs/cgroup mounted into the plugin's"
-    " pod, and has the kubelet cgroups for pods?",
+    "no cgroup of pod {pod} is seen at {root}: wait for the next look where the pod has just started;"
+    " otherwise, see that the plugin's pod has the node's /sys/fs/cgroup mounted, and that the kubelet makes"
+    " cgroups for pods (cgroupsPerQOS)",
 )
 NO_NAME = Problem(
     "ContainersNotNamed",

@@ -50,8 +50,9 @@ def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFindin
     if limits is None:
         return IsolationFinding(in_force=False, seen="its file of limits is not as it was written")
     limit = limits.get(isolated.share.card, 0)
-    if facts.hook.problem:
-        return IsolationFinding(in_force=False, seen=facts.hook.problem.message, limit=limit)
+    if missing := facts.hook.missing:
+        seen = f"{' and '.join(missing)} is gone from the node: the container cannot start again"
+        return IsolationFinding(in_force=False, seen=seen, limit=limit)
     return IsolationFinding(in_force=True, limit=limit)
 
 

@@ -74,7 +74,9 @@ class HookFacts:
     """What was seen of the files that the hook needs."""
 
     problem: Problem | None = None
-    """Why the library cannot be given to containers."""
+    """Why the library cannot be given to new containers."""
+    missing: tuple[str, ...] = ()
+    """Names of files that every container with the hook mounts, and that are not as they have to be."""
     limits: Mapping[str, bytes] = field(default_factory=dict)
     """Identity -> content of the file of limits that is on the node."""
     read_problem: Problem | None = None

@@ -1,4 +1,4 @@
-/* dlsym and dlvsym: a program that asks for a covered function gets the hook's.
+/* Functions of the loader: a program that asks dlsym or dlvsym for a covered function gets the hook's.
  *
  * Every other question goes on to the next dlsym by a jump that leaves arguments, stack and return address
  * as they were: dlsym looks at its return address to know who asks (RTLD_NEXT, RTLD_DEFAULT). */
@@ -9,6 +9,7 @@
 #define RTLD_NEXT ((void *)-1)
 
 typedef void *dlsym_function(void *handle, const char *name);
+typedef int dlclose_function(void *handle);
 typedef void *dlvsym_function(void *handle, const char *name, const char *version);
 
 /* In two registers. JUMP: go on there; NULL: VALUE is the answer. */
@@ -87,6 +88,15 @@ __attribute__((used)) struct answer hook_dlsym(void *handle, const char *name) {
 __attribute__((used)) struct answer hook_dlvsym(void *handle, const char *name, const char *version) {
     static void *next;
     return answer(next_function("dlvsym", &next), handle, name, version);
+}
+
+/* The driver may be loaded again, and elsewhere. */
+__attribute__((visibility("default"))) int dlclose(void *handle) {
+    static void *next;
+    dlclose_function *real = (dlclose_function *)next_function("dlclose", &next);
+    int result = real ? real(handle) : -1;
+    driver_may_be_unloaded();
+    return result;
 }
 
 /* In assembler, with what debuggers and unwinders have to know of the stack. */
