@@ -42,6 +42,7 @@ class Container:
     """The file of limits, where it is not what the plugin writes."""
     shm_options: str | None = None
     """Of a file system that is mounted on /dev/shm; None: ``shm``, which survives a restart."""
+    has_proc: bool = True
     pod_shm: Path | None = None
     """The folder of a pod whose containers share it; None: one of its own."""
     _holder: "subprocess.Popen[str] | None" = field(default=None, repr=False)
@@ -74,6 +75,7 @@ class Container:
             mount --bind {self.folder}/etc /etc
             mount --bind {self.folder}/opt /opt
             {shm}
+            {"" if self.has_proc else "mount -t tmpfs none /proc"}
             echo ready
             exec cat
         """

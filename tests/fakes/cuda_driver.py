@@ -143,7 +143,9 @@ def compiled(
             *sources,
             *libraries,
         ]
-        subprocess.run([str(part) for part in command], check=True)
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
         yield built
 
 

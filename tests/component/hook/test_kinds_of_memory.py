@@ -266,6 +266,24 @@ def test_a_pool_that_is_destroyed_gives_back_what_it_kept(container: Container, 
     assert user.info()[0] == FREE
 
 
+def test_a_destroyed_pool_counts_until_what_it_gave_is_freed(
+    container: Container, driver: CudaDriver
+) -> None:
+    """Or a program would get past its share by pools that it destroys."""
+    user = container.user().open()
+    made = user.call("cuMemPoolCreate", OUT, pool()).value
+    addresses = [user.call("cuMemAllocFromPoolAsync", OUT, GIB, made, 0).value for _ in range(2)]
+    assert user.call("cuMemPoolDestroy", made).code == 0
+    assert user.info()[0] == FREE - 2 * GIB
+    assert user.refused(2 * GIB)
+    for address in addresses:
+        assert user.call("cuMemFreeAsync", address, 0).code == 0
+    assert user.call("cuCtxSynchronize").code == 0
+    assert user.info()[0] == FREE
+    assert driver.used() == CONTEXT
+    assert driver.highest() <= SHARE
+
+
 def test_pools_together_are_held_to_the_share(container: Container, driver: CudaDriver) -> None:
     user = container.user().open()
     pools = [user.call("cuMemPoolCreate", OUT, pool()).value for _ in range(4)]
@@ -283,6 +301,17 @@ def test_a_pool_of_the_host_is_no_cards(container: Container) -> None:
     made = user.call("cuMemPoolCreate", OUT, pool(kind=ON_HOST)).value
     assert user.call("cuMemAllocFromPoolAsync", OUT, 8 * GIB, made, 0).code == 0
     assert user.info()[0] == FREE
+
+
+def test_what_is_recorded_for_a_graph_is_not_counted(container: Container, driver: CudaDriver) -> None:
+    """It takes memory when the graph is launched: the driver's figures show it."""
+    user = container.user().open()
+    stream = user.call("cuStreamCreate", OUT, 0).value
+    assert user.call("cuStreamBeginCapture_v2", stream, 0).code == 0
+    assert user.call("cuMemAllocAsync", OUT, 2 * SHARE, stream).code == 0
+    assert user.call("cuStreamEndCapture", stream, OUT).code == 0
+    assert user.info()[0] == FREE
+    assert driver.used() == CONTEXT
 
 
 def test_what_a_pool_gave_may_be_freed_at_once(container: Container) -> None:

@@ -108,6 +108,18 @@ def test_anything_written_into_the_ledger_crashes_nobody(container: Container) -
     assert user.end() == ""
 
 
+def test_without_proc_processes_are_held_and_give_back(
+    make_container: MakeContainer, driver: CudaDriver
+) -> None:
+    container = make_container(has_proc=False)
+    one, other = container.user().open(), container.user().open()
+    one.allocate(2 * GIB)
+    assert other.refused(GIB)
+    one.kill()
+    other.allocate(2 * GIB)
+    assert driver.highest() <= SHARE
+
+
 def test_the_ledger_takes_little_room(container: Container) -> None:
     users = [container.user().open() for _ in range(4)]
     for user in users:

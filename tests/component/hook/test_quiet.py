@@ -70,6 +70,22 @@ def test_a_system_call_that_is_denied_crashes_nobody(name: str, container: Conta
     assert user.ask("echo still here") == "still here"
 
 
+def test_a_driver_that_is_closed_and_opened_again_is_found_again(container: Container) -> None:
+    user = container.user("v2").open()
+    user.allocate(GIB)
+    user.tell("reopen")
+    user.open()
+    assert user.info()[1] == SHARE
+    assert user.refused(SHARE)
+    user.allocate(GIB)
+    assert user.end() == ""
+
+
+def test_children_forked_while_a_thread_allocates_find_the_loader_free(container: Container) -> None:
+    user = container.user().open()
+    assert user.ask(f"forks 200 5000 {64 * MIB}") == "0 0 0 0"
+
+
 def test_lookups_that_miss_are_answered_as_without_the_hook(container: Container) -> None:
     script = """
 import ctypes

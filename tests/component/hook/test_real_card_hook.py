@@ -91,12 +91,21 @@ def test_what_is_counted_is_what_nvml_sees(share: Share) -> None:
     for address in small:
         user.free(address)
     counting.look("cuMemFree of them")
-    for mebibytes in (3, 5, 7):
-        addresses = [user.allocate(mebibytes * MIB) for _ in range(50)]
-        counting.look(f"cuMemAlloc {mebibytes} MiB, 50 times")
+    for kibibytes in (600, 1024, 1536, 2000, 2048, 3 * 1024, 5 * 1024, 7 * 1024):
+        addresses = [user.allocate(kibibytes * 1024) for _ in range(50)]
+        counting.look(f"cuMemAlloc {kibibytes} KiB, 50 times")
         for address in addresses:
             user.free(address)
         counting.look("cuMemFree of them")
+    addresses = [user.allocate(64 * 1024) for _ in range(1024)]
+    counting.look("cuMemAlloc 64 KiB, 1,024 times")
+    for number, address in enumerate(addresses):
+        if number % 32:
+            user.free(address)
+    counting.look("cuMemFree of all but each 32nd")
+    for address in addresses[::32]:
+        user.free(address)
+    counting.look("cuMemFree of these")
     address = call("cuMemAllocPitch 1,000 x 100,000", "cuMemAllocPitch_v2", OUT, OUT, 1000, 100_000, 4)
     call("cuMemFree", "cuMemFree_v2", address)
     address = call("cuMemAllocManaged 1 GiB", "cuMemAllocManaged", OUT, GIB, 1)

@@ -10,6 +10,9 @@
  *   random SEED TIMES BYTES                allocates and frees at random; answers how often it was refused
  *   threads COUNT TIMES BYTES              the same in threads
  *   cost TIMES BYTES                       answers with the nanoseconds of an allocation and its free
+ *   forks COUNT TIMES BYTES                forks so often, while a thread allocates as above; each child asks
+ *                                          the loader for a name, and ends
+ *   reopen                                 closes the driver, and opens it again
  *   fork                                   a child goes on with the input; when it ends, this process does
  *   exec                                   becomes itself again
  *   setuid UID
@@ -63,9 +66,10 @@ static void *find(const char *symbol, const char *name, int version) {
         if (!strcmp(linked[i].symbol, symbol)) return linked[i].address;
     return NULL;
 }
+static void reopen(void) {}
 #else
+static void *opened;
 static void *driver(void) {
-    static void *opened;
     if (!opened) opened = dlopen("libcuda.so.1", RTLD_NOW);
     return opened;
 }
@@ -79,6 +83,10 @@ static void *searched(const char *name, int version) {
     if (!strcmp(way, "itself") && ask("cuGetProcAddress", (void **)&ask, 12000, 0, &status)) return NULL;
     if (!strcmp(way, "itself-thread") && ask("cuGetProcAddress", (void **)&ask, 12000, 2, &status)) return NULL;
     return ask(name, &found, version, flags, &status) ? NULL : found;
+}
+
+static void reopen(void) {
+    opened = dlclose(opened) ? opened : NULL;
 }
 
 static void *find(const char *symbol, const char *name, int version) {
@@ -172,6 +180,23 @@ static void run(int threads, unsigned seed, long times, long most) {
     printf("0 0 %ld %ld\n", all.refused, all.wrong);
 }
 
+static void forks(int count, long times, long most) {
+    pthread_t started;
+    struct work work = {.seed = 1, .times = times, .most = most};
+    int wrong = 0, status;
+    function now = (function)find("cuCtxGetCurrent", "cuCtxGetCurrent", 4000);
+    now((word)&work.context, 0, 0, 0, 0, 0);
+    pthread_create(&started, NULL, at_random, &work);
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (!child) _exit(dlsym(RTLD_DEFAULT, "printf") && !dlsym(RTLD_DEFAULT, "cuNothing") ? 0 : 1);
+        waitpid(child, &status, 0);
+        wrong += !WIFEXITED(status) || WEXITSTATUS(status);
+    }
+    pthread_join(started, NULL);
+    printf("0 0 %d %ld\n", wrong, work.wrong);
+}
+
 static long now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -238,6 +263,8 @@ int main(int count, char **arguments) {
         else if (!strcmp(word, "random")) run(1, first, times, most);
         else if (!strcmp(word, "threads")) run((int)first, 1, times, most);
         else if (!strcmp(word, "cost")) cost((long)first, times);
+        else if (!strcmp(word, "forks")) forks((int)first, times, most);
+        else if (!strcmp(word, "reopen")) reopen();
         else if (!strcmp(word, "fork")) become_child();
         else if (!strcmp(word, "exec")) execv("/proc/self/exe", arguments);
         else if (!strcmp(word, "setuid")) printf("%d 0\n", setuid(first));
