@@ -84,8 +84,8 @@ def _files_left(plan: UndoPlan, shown: int) -> Iterator[str]:
     if plan.nodes_with_files:
         nodes = listed(plan.nodes_with_files, shown)
         yield (
-            f"Isolation files on {nodes}, in {ISOLATION_FOLDER}: remove that folder when the pods have ended that"
-            " were given some."
+            f"Isolation files on {nodes}, in {ISOLATION_FOLDER}: remove that folder when the pods have ended"
+            " that were given some."
         )
 
 

@@ -15,11 +15,10 @@ from gpushare_plugin.decide.isolation.needed_files import NeededFiles
 from gpushare_plugin.devices.worker import Worker
 from gpushare_plugin.isolation.folder import IsolationFilesError, IsolationFolder
 
-GRACE = 120.0
-"""Seconds for which a file stays that no container is known to need. A kubelet that has its answer writes the
-checkpoint when the other resources of the container are allocated, too."""
-SETTLED_AFTER = 10.0
-"""Seconds after an answer until the kubelet's books are surely not those of the units' former holder."""
+GRACE = 30.0
+"""Seconds after an answer for which its file stays although no container is known to need it. What the
+kubelet has assigned is read every 10 s, and within 5 s; while the kubelet lists a container that it has not
+written down yet, all files stay."""
 DEADLINE = 5.0
 """Seconds that the disk may take: the kubelet waits for its answer meanwhile."""
 NO_FOLDER = Problem(
@@ -119,21 +118,17 @@ def _outcome(function: Callable[[], _T]) -> tuple[_T | None, Exception | None]:
 
 @dataclass(slots=True)
 class _Files:
-    """Knows since when a file is there without a container. All methods block, and raise ``OSError``."""
+    """Knows since when files are there. All methods block, and raise ``OSError``."""
 
     folder: IsolationFolder
     clock: Callable[[], float]
     _since: dict[str, float] = field(default_factory=dict, init=False)
     """Identity -> when the kubelet was last answered with it, or when its file was first seen."""
-    _seen: frozenset[str] = field(default=frozenset(), init=False)
-    """Identities that the kubelet has had a container with since then."""
 
     def write(self, files: Mapping[str, bytes]) -> None:
         """Raises ``IsolationFilesError``, too."""
         for path in files:
-            identity = path.rpartition("/")[2]
-            self._seen -= {identity}
-            self._since[identity] = self.clock()
+            self._since[path.rpartition("/")[2]] = self.clock()
         self.folder.write(files)
 
     def tidy(self, needed: NeededFiles, *, in_use: bool) -> bool:
@@ -150,12 +145,9 @@ class _Files:
         return not self.folder.is_empty
 
     def _surely_unneeded(self, present: frozenset[str], needed: NeededFiles) -> frozenset[str]:
-        """Returns the files whose containers have ended, and those that nobody has needed for long enough."""
         now = self.clock()
         self._since = {identity: self._since.get(identity, now) for identity in present}
-        settled = {identity for identity, since in self._since.items() if now - since >= SETTLED_AFTER}
-        self._seen = (self._seen & present) | (needed.identities & settled)
         if not needed.complete:
             return frozenset()
         old = {identity for identity, since in self._since.items() if now - since >= GRACE}
-        return frozenset((old | self._seen) - needed.identities)
+        return frozenset(old - needed.identities)

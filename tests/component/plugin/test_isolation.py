@@ -27,7 +27,7 @@ LIBRARY = b"\x7fELF library"
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "PERIOD", 0.2)
-    monkeypatch.setattr(keeper, "SETTLED_AFTER", 0.0)
+    monkeypatch.setattr(keeper, "GRACE", 1.0)
 
 
 @pytest.fixture

@@ -7,10 +7,26 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
-from gpushare_core.api.names import CARDS_HEALTHY, LEDGER_IN_SYNC, REGISTERED
-from gpushare_core.api.plugin_heartbeat import RENEW_SECONDS, SILENT_SECONDS, heartbeat_lease
+from gpushare_core.api.names import (
+    CARDS_HEALTHY,
+    ISOLATION_IN_FORCE,
+    ISOLATION_READY,
+    LEDGER_IN_SYNC,
+    REGISTERED,
+)
+from gpushare_core.api.plugin_heartbeat import (
+    RENEW_SECONDS,
+    SILENT_SECONDS,
+    heartbeat_lease,
+    isolation_files,
+)
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.heartbeats import MAX_GAP, Heartbeats, written_by_running_plugins
+from gpushare_operator.cluster.heartbeats import (
+    MAX_GAP,
+    Heartbeats,
+    isolation_files_by_node,
+    written_by_running_plugins,
+)
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PodObject, ShareNodeObject
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node, why_unavailable
@@ -170,6 +186,8 @@ WELL = (
     condition_true(REGISTERED, "Registered"),
     condition_true(CARDS_HEALTHY, "AllHealthy"),
     condition_true(LEDGER_IN_SYNC, "InSync"),
+    condition_true(ISOLATION_READY, "Hook"),
+    condition_true(ISOLATION_IN_FORCE, "InForce"),
 )
 
 
@@ -191,6 +209,8 @@ def test_what_an_unavailable_plugin_reported_is_not_true_any_more() -> None:
         (REGISTERED, "Unknown", "PluginSilent"),
         (CARDS_HEALTHY, "Unknown", "PluginSilent"),
         (LEDGER_IN_SYNC, "Unknown", "PluginSilent"),
+        (ISOLATION_READY, "Unknown", "PluginSilent"),
+        (ISOLATION_IN_FORCE, "Unknown", "PluginSilent"),
     ]
     assert "heard of last at 2026-11-21T12:00:00Z" in action.conditions[0].message
     assert "plugin-x" in action.conditions[0].message
@@ -235,3 +255,9 @@ def test_a_policy_says_so_of_its_node() -> None:
     assert "heard of last" in why_not_ready(state())
     assert "heard of last" in why_plugin_cannot_audit(state())
     assert why_not_ready(state(ready=False)) == "the node itself is not Ready"
+
+
+def test_files_of_isolation_are_known_by_node() -> None:
+    needed = isolation_files(["default/a"])
+    leases = [heartbeat_lease("gpu-1", "uid", NOON, files=needed), heartbeat_lease("gpu-2", "uid", NOON), {}]
+    assert isolation_files_by_node(leases) == {"gpu-1": needed}

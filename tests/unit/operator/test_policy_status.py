@@ -337,9 +337,9 @@ def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
 
 def isolation_says(**statuses: str) -> ClusterSnapshot:
     """``gpu-1`` has these conditions besides those of a node on which all is well."""
-    conditions = share("gpu-1", policy()).conditions
+    conditions = dict[str, Any](share("gpu-1", policy()).conditions)
     for type_, status in statuses.items():
-        conditions = {**conditions, **share_condition(type_, "what is missing", status=status)}
+        conditions |= share_condition(type_, "what is missing", status=status)
     return snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
 
 

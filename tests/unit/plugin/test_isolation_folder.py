@@ -10,7 +10,7 @@ from gpushare_core.api.served import Problem
 from gpushare_plugin.decide.isolation.needed_files import NeededFiles
 from gpushare_plugin.isolation import keeper as isolation_keeper
 from gpushare_plugin.isolation.folder import IsolationFilesError, IsolationFolder
-from gpushare_plugin.isolation.keeper import GRACE, SETTLED_AFTER, IsolationKeeper
+from gpushare_plugin.isolation.keeper import GRACE, IsolationKeeper
 
 ONE, OTHER = "1" * 32, "2" * 32
 NOBODY = NeededFiles(complete=True)
@@ -166,13 +166,11 @@ async def test_a_file_waits_for_the_kubelet_to_write_down_who_has_it(
     assert not await keeper.tidy(NOBODY, in_use=False)
 
 
-async def test_a_file_goes_as_soon_as_the_container_has_ended_that_had_it(
-    keeper: IsolationKeeper, seconds: Seconds
-) -> None:
+async def test_a_file_goes_with_the_container_that_has_it(keeper: IsolationKeeper, seconds: Seconds) -> None:
     await answer(keeper, ONE)
-    seconds.now = SETTLED_AFTER
+    seconds.now = GRACE
     assert await keeper.tidy(NeededFiles(identities=frozenset({ONE}), complete=True), in_use=True)
-    seconds.now += 1
+    assert identities(keeper) == {ONE}
     assert await keeper.tidy(NOBODY, in_use=True)  # the library stays
     assert not identities(keeper)
 
@@ -181,12 +179,10 @@ async def test_a_container_that_gets_the_units_of_one_that_ended_keeps_its_file(
     keeper: IsolationKeeper, seconds: Seconds
 ) -> None:
     await answer(keeper, ONE)
-    seconds.now = SETTLED_AFTER
-    former = NeededFiles(identities=frozenset({ONE}), complete=True)
-    await keeper.tidy(former, in_use=True)
+    seconds.now = GRACE
+    await keeper.tidy(NeededFiles(identities=frozenset({ONE}), complete=True), in_use=True)
     await answer(keeper, ONE)
-    await keeper.tidy(former, in_use=True)  # by what was read before the answer
-    await keeper.tidy(NOBODY, in_use=True)
+    await keeper.tidy(NOBODY, in_use=True)  # the kubelet has let go of the one, and not taken the other yet
     assert identities(keeper) == {ONE}
 
 
