@@ -58,8 +58,7 @@ class IsolationFolder:
             return Problem(
                 "FolderNotWritable",
                 f"the plugin cannot write the hook's files to {self.path} of this node:"
-                f" {error.strerror or error}; see that the folder is mounted into the plugin, writable, and"
-                " that the disk has room",
+                f" {error.strerror or error}; see that the node's disk has room and is not read-only",
             )
         return None
 
