@@ -205,8 +205,8 @@ _RULE = rules(
     rule(
         "!has(self.isolation) || !has(self.isolation.onExcess) || self.isolation.onExcess != 'Evict'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Inventory'",
-        "isolation.onExcess Evict needs devices.source NVML, for the use of listed cards is not measured: take"
-        " Report for them",
+        "isolation.onExcess Evict needs devices.source NVML, for what containers use of listed cards is not"
+        " measured: take Report for them",
     ),
 )
 
