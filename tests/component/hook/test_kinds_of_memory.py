@@ -142,6 +142,17 @@ def test_sizes_that_overflow_are_refused(container: Container) -> None:
     assert user.info()[0] == FREE
 
 
+@pytest.mark.parametrize(
+    "size", [(1000, 2000, 0), (1, 1, 1), (7, 3000, 0), (63, 17, 999), (10_000_000, 0, 0)]
+)
+def test_arrays_of_any_shape_count_what_they_take(
+    size: tuple[int, int, int], container: Container, driver: CudaDriver
+) -> None:
+    user = container.user().open()
+    assert user.call("cuArray3DCreate_v2", OUT, shape(*size)).code == 0
+    assert driver.used() - CONTEXT <= FREE - user.info()[0]
+
+
 def test_what_was_not_allocated_frees_nothing(container: Container) -> None:
     user = container.user().open()
     address = user.allocate(GIB)
