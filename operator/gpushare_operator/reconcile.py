@@ -24,7 +24,7 @@ from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
 from gpushare_operator.decide.evictions import EvictionPlan, plan_evictions
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.teardown.isolation import isolation_files
+from gpushare_operator.decide.teardown.isolation import isolation_files, takes_files_folder_away
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.evictions import Evictions
 from gpushare_operator.notices import NodeNotices
@@ -175,6 +175,12 @@ class PolicyReconciler:
             self._notices.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
+        if any(takes_files_folder_away(snapshot, action) for action in plan.actions):
+            # Containers may have been given files since the Leases were read.
+            if await self._polls.read_heartbeats():
+                self.enqueue_all()
+            snapshot = self.cache.snapshot()
+            plan = plan_policy(snapshot, policy, self.installation, self.now())
         await self._tell_of_left_files(snapshot, policy, plan.actions)
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
