@@ -12,6 +12,7 @@
 #   -DHOOK_PAUSE='"FOLDER"'         points to stop at: see pause.h
 #   -DHOOK_MUTANT_NO_LOCK           a wrong hook, which does not lock its ledger
 set -eu
+export LC_ALL=C # the order of the files is that of the bytes, too
 compiler=$1
 output=$2
 shift 2
@@ -26,7 +27,7 @@ aarch64*) machine=-mno-outline-atomics ;;
 esac
 # shellcheck disable=SC2086
 exec $compiler -std=gnu11 -O2 -g0 -Wall -Wextra -Werror -ffreestanding -fPIC -fvisibility=hidden \
-    -fno-stack-protector -fno-builtin -fasynchronous-unwind-tables -fno-sanitize=all $machine \
+    -fno-stack-protector -fno-builtin -fno-strict-aliasing -fasynchronous-unwind-tables -fno-sanitize=all $machine \
     -ffile-prefix-map="$folder"=hook "$@" \
     -shared -nostdlib -s -Wl,-soname,libgpushare-cuda.so -Wl,--build-id=none -Wl,--hash-style=both \
     -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \

@@ -30,6 +30,7 @@ from gpushare_localcluster.config import ClusterConfig, Containerd
 pytestmark = pytest.mark.e2e
 
 NODE = "gpu-1"
+PLUGINS = "daemonset/gpushare-plugin-default"
 LIBRARY = "libnvidia-ml.so.1"
 DRIVER = "/var/lib/kubelet/device-plugins/driver"
 """On the node, and seen by the plugin: where its image finds what NVIDIA's container runtime would mount."""
@@ -133,9 +134,8 @@ def show_unified_cgroups(product: Product) -> None:
     )
     volume = {"name": "cgroups", "hostPath": {"path": str(UNIFIED)}}
     patch = {"spec": {"template": {"spec": {"volumes": [volume]}}}}
-    (plugins,) = product.cluster.kubectl("get", "daemonset", "-n", SYSTEM, "-o", "name").split()
-    product.cluster.kubectl("patch", plugins, "-n", SYSTEM, "--patch", json.dumps(patch))
-    product.cluster.kubectl("rollout", "status", plugins, "-n", SYSTEM, "--timeout=120s")
+    product.cluster.kubectl("patch", PLUGINS, "-n", SYSTEM, "--patch", json.dumps(patch))
+    product.cluster.kubectl("rollout", "status", PLUGINS, "-n", SYSTEM, "--timeout=120s")
 
 
 def isolation_ready(product: Product, status: str, reason: str) -> Json:

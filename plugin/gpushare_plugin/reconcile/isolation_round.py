@@ -2,7 +2,7 @@
 force, which files nobody needs any more, and since when a container has more than it asked for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gpushare_core.api.enums import MemoryIsolation
@@ -86,8 +86,9 @@ class IsolationRound:
         by_driver = [one for one in shares if one.given.kind is MemoryIsolation.DRIVER]
         wants_hook = asked is MemoryIsolation.HOOK or with_hook
         wants_driver = asked is MemoryIsolation.DRIVER or by_driver
+        hook = await self.files.look(with_hook - {""}) if wants_hook else HookFacts()
         self._facts = IsolationFacts(
-            hook=await self.files.look(with_hook - {""}) if wants_hook else HookFacts(),
+            hook=replace(hook, exceeding=frozenset(self.state.excess_since or ())),
             driver=await self.driver.facts(by_driver) if wants_driver else NO_DRIVER,
         )
         self.state.driver_use = self._facts.driver.used

@@ -26,6 +26,8 @@ def test_two_processes_share_it(container: Container, driver: CudaDriver) -> Non
 
 
 def test_six_processes_at_random_never_have_more(container: Container, driver: CudaDriver) -> None:
+    driver.context = CONTEXT_MEMORY
+    driver.write()
     users = [container.user(way).open() for way in ("linked", "dlsym", "v1", "v2", "itself", "thread")]
     for number, user in enumerate(users):
         user.tell(f"random {number} 1000 {64 * MIB}")
@@ -33,7 +35,7 @@ def test_six_processes_at_random_never_have_more(container: Container, driver: C
     assert {wrong for _, _, _, wrong in answers} == {"0"}
     assert sum(int(refused) for _, _, refused, _ in answers) > 0, "the share was never reached"
     assert SHARE - GIB < driver.highest() <= SHARE
-    assert driver.used() == 6 * CONTEXT
+    assert driver.used() == 6 * CONTEXT_MEMORY
     for user in users:
         user.end()
     assert driver.processes() == 0

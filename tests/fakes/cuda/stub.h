@@ -75,6 +75,12 @@ void free_of_context(void *context);
 void forget_memory(void);
 void shrink_pools(void); /* to their thresholds, as a synchronization does */
 
+/* pages.c */
+uint64_t room(uint64_t bytes, int small); /* an address; small: below 4 GiB */
+int take_pages(int card, uint64_t bytes, uint64_t *address, int small_address);
+void give_back_pages(int card, uint64_t address, uint64_t bytes);
+void forget_pages(void);
+
 /* arrays.c */
 void free_arrays_of_context(void *context);
 void forget_arrays(void);

@@ -117,6 +117,9 @@ def test_the_node_says_what_it_lacks_and_what_to_do() -> None:
         pytest.param({"limits": {IDENTITY: b"x"}}, ("False", "IsolationNotInForce"), id="other bytes"),
         pytest.param({"missing": ("x.so",)}, ("False", "IsolationNotInForce"), id="the library is gone"),
         pytest.param({"problem": LACKING}, ("True", "InForce"), id="new containers alone cannot have it"),
+        pytest.param(
+            {"exceeding": frozenset({SHARE})}, ("False", "IsolationNotInForce"), id="it has more all the same"
+        ),
         pytest.param({"read_problem": LACKING}, ("Unknown", "NotKnown"), id="nobody could look"),
     ],
 )

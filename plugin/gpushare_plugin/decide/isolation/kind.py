@@ -79,6 +79,8 @@ class HookFacts:
     """Names of files that every container with the hook mounts, and that are not as they have to be."""
     limits: Mapping[str, bytes] = field(default_factory=dict)
     """Identity -> content of the file of limits that is on the node."""
+    exceeding: frozenset[ContainerShare] = frozenset()
+    """Shares of which the containers are measured to have more than the hook lets pass."""
     read_problem: Problem | None = None
     """Why that could not be read."""
 
