@@ -7,17 +7,21 @@ from datetime import datetime
 
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.api.plugin_heartbeat import isolation_files
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.isolation.conditions import isolation_events
 from gpushare_plugin.decide.isolation.kind import NO_DRIVER, HookFacts, IsolatedShare, IsolationFacts
+from gpushare_plugin.decide.isolation.limits_file import context_memory
 from gpushare_plugin.decide.isolation.needed_files import needed_files
 from gpushare_plugin.decide.isolation.node_isolation import (
     asked_kind,
     decide_isolation,
     findings,
+    given_kinds,
     isolated_shares,
 )
+from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.decide.use.lasting_excess import excess_since, recorded_excess
 from gpushare_plugin.isolation.driver_limits import DriverLimits, NoDriverLimits
 from gpushare_plugin.isolation.keeper import IsolationKeeper
@@ -61,10 +65,21 @@ class IsolationRound:
         if share_node is None or isolation is None:
             state.excess_since = None
             return
-        context = parse_memory(isolation.context_memory)
-        allowed = {one.share: context for one in self._shares if one.given.kind is MemoryIsolation.HOOK}
         before = recorded_excess(share_node.status) if state.excess_since is None else state.excess_since
+        allowed = self._uncounted(share_node.status, parse_memory(isolation.context_memory))
         state.excess_since = excess_since(before, state.measured, allowed, now=self.now())
+
+    def _uncounted(self, recorded: NodeStatus, context: int) -> dict[ContainerShare, int]:
+        """Returns what containers with the hook may have above their shares, because the hook cannot count
+        it: ``context`` bytes as by the policy, or more where a container was given more."""
+        state = self.state
+        given = given_kinds(state.assigned, state.allocations(state.certain_assignments()), recorded)
+        contents = {one.share: self._facts.hook.limits.get(one.given.identity, b"") for one in self._shares}
+        return {
+            share: max(context, context_memory(contents.get(share, b"")))
+            for share in (state.measured.containers if state.measured else ())
+            if given.get((share.uid, share.container)) == MemoryIsolation.HOOK
+        }
 
     async def tidy(self) -> None:
         state = self.state
