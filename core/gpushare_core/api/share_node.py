@@ -332,6 +332,10 @@ class LenientCondition(Struct, rename="camel"):
     message: str = ""
 
 
+class LenientIsolation(Struct, rename="camel"):
+    memory: str = MemoryIsolation.NONE
+
+
 class LenientSpec(Struct, rename="camel"):
     mode: str = ""
     memory_unit: str = ""
@@ -342,6 +346,7 @@ class LenientSpec(Struct, rename="camel"):
     preemption: str = Preemption.ENABLED
     candidates: int | None = None
     extender_log_level: str = LogLevel.INFO
+    isolation: LenientIsolation = field(default_factory=LenientIsolation)
 
 
 class LenientShare(Struct, rename="camel"):
@@ -380,6 +385,7 @@ class LenientDivision(Struct, rename="camel"):
 
 class LenientStatus(LenientDivision, rename="camel"):
     conditions: list[LenientCondition] | None = None
+    isolation: str = ""
 
 
 class LenientMeta(Struct, rename="camel"):

@@ -66,20 +66,29 @@ class IsolationRound:
             state.excess_since = None
             return
         before = recorded_excess(share_node.status) if state.excess_since is None else state.excess_since
-        allowed = self._uncounted(share_node.status, parse_memory(isolation.context_memory))
+        allowed = self._allowed_above(share_node.status, parse_memory(isolation.context_memory))
         state.excess_since = excess_since(before, state.measured, allowed, now=self.now())
 
-    def _uncounted(self, recorded: NodeStatus, context: int) -> dict[ContainerShare, int]:
-        """Returns what containers with the hook may have above their shares, because the hook cannot count
-        it: ``context`` bytes as by the policy, or more where a container was given more."""
-        state = self.state
+    def _allowed_above(self, recorded: NodeStatus, context: int) -> dict[ContainerShare, int]:
+        """Returns the bytes that containers may have above what their units are now:
+
+        1. with the hook what it cannot count: ``context`` as by the policy, or what the container was given;
+        2. what its limit is more, of a time when less was reserved.
+        """
+        state, measured = self.state, self.state.measured
+        if measured is None:
+            return {}
         given = given_kinds(state.assigned, state.allocations(state.certain_assignments()), recorded)
-        contents = {one.share: self._facts.hook.limits.get(one.given.identity, b"") for one in self._shares}
-        return {
-            share: max(context, context_memory(contents.get(share, b"")))
-            for share in (state.measured.containers if state.measured else ())
+        allowed = {
+            share: context
+            for share in measured.containers
             if given.get((share.uid, share.container)) == MemoryIsolation.HOOK
         }
+        for isolated, found in state.isolation_findings or ():
+            share, content = isolated.share, self._facts.hook.limits.get(isolated.given.identity, b"")
+            more = (found.limit or 0) - measured.requested.get(share, 0)
+            allowed[share] = max(allowed.get(share, 0), context_memory(content)) + max(0, more)
+        return allowed
 
     async def tidy(self) -> None:
         state = self.state
