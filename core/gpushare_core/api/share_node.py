@@ -339,6 +339,10 @@ class LenientCondition(Struct, rename="camel"):
     message: str = ""
 
 
+class LenientIsolation(Struct, rename="camel"):
+    memory: str = MemoryIsolation.NONE
+
+
 class LenientSpec(Struct, rename="camel"):
     mode: str = ""
     memory_unit: str = ""
@@ -349,6 +353,7 @@ class LenientSpec(Struct, rename="camel"):
     preemption: str = Preemption.ENABLED
     candidates: int | None = None
     extender_log_level: str = LogLevel.INFO
+    isolation: LenientIsolation = field(default_factory=LenientIsolation)
 
 
 class LenientShare(Struct, rename="camel"):
@@ -387,6 +392,7 @@ class LenientDivision(Struct, rename="camel"):
 
 class LenientStatus(LenientDivision, rename="camel"):
     conditions: list[LenientCondition] | None = None
+    isolation: str = ""
 
 
 class LenientMeta(Struct, rename="camel"):

@@ -5,6 +5,7 @@ the folder's label has to let containers read it besides. A file is replaced by 
 that runs keeps the file that it has mounted.
 """
 
+import errno
 import os
 import re
 import stat
@@ -19,6 +20,8 @@ from gpushare_plugin.decide.isolation.limits_file import MAX_FILE
 
 MAX_LIBRARY = 4 * 2**20
 """Bytes: the library has a hundredth of it."""
+MIN_ROOM = 2**20
+"""Bytes that have to be free on the disk: a file of limits has at most 64 KiB."""
 _IDENTITY = re.compile("[0-9a-f]{32}")
 _TEMPORARY = ".new-"
 """What names of files begin with that are being written."""
@@ -54,6 +57,7 @@ class IsolationFolder:
                 _make_folder(LIMITS_FOLDER, folder)
                 _put(LIBRARY, library, folder, mode=0o755)
                 _put(PRELOAD, PRELOAD_CONTENT, folder)
+                _require_room(folder)
         except OSError as error:
             return Problem(
                 "FolderNotWritable",
@@ -160,6 +164,14 @@ def _make_folder(name: str, folder: int) -> None:
     os.fchmod(folder, 0o755)
 
 
+def _require_room(folder: int) -> None:
+    """Otherwise pod after pod would come here, and be refused because its limits cannot be written."""
+    disk = os.fstatvfs(folder)
+    is_full = disk.f_bfree * disk.f_frsize < MIN_ROOM if disk.f_blocks else False
+    if is_full or (disk.f_files and not disk.f_ffree):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _put(name: str, content: bytes, folder: int, *, mode: int = 0o644) -> None:
     """Writes a file that is on the disk, whole, when others see it; nothing where it is there already."""
     if _is_there(name, content, folder, mode):
@@ -169,12 +181,16 @@ def _put(name: str, content: bytes, folder: int, *, mode: int = 0o644) -> None:
     written = f"{_TEMPORARY}{name}"
     _unlink(written, folder)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(written, flags, mode, dir_fd=folder), "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(written, name, src_dir_fd=folder, dst_dir_fd=folder)
+    try:
+        with os.fdopen(os.open(written, flags, mode, dir_fd=folder), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(written, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        _unlink(written, folder)
+        raise
     os.fsync(folder)
 
 

@@ -77,8 +77,8 @@ class IsolationKeeper:
     async def tidy(self, needed: NeededFiles, *, in_use: bool) -> bool:
         """Removes what nobody needs; with ``in_use`` new containers get the hook, and the library stays.
         Returns whether files are on the node afterwards; where that cannot be told, that they are."""
-        if self._disk is None or self._files is None:
-            return False
+        if self._disk is None or self._files is None:  # an earlier process may have had a folder
+            return bool(needed.pods)
         try:
             return await self._disk.call(partial(self._files.tidy, needed, in_use=in_use))
         except OSError as error:

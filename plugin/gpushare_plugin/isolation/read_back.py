@@ -64,6 +64,8 @@ class DriverReader:
     clock: Callable[[], float] = time.monotonic
     _seen: dict[CardCgroup, float] = field(default_factory=dict, init=False)
     """When the driver was first asked about a cgroup."""
+    _is_able: bool = field(default=False, init=False)
+    """Whether driver and node could limit when they answered last: while they do not, they are as they were."""
     _tree: CgroupTree = field(init=False)
     _call: SingleCall[tuple[NodeCgroups, bool | None] | None] | None = field(default=None, init=False)
     """None until it is needed: most nodes need no thread for it."""
@@ -80,14 +82,18 @@ class DriverReader:
         self._call = self._call or SingleCall(Worker("cgroups"), DEADLINE)
         looked = await self._call.result(lambda: self._look(devices, pods))
         if looked is None:
-            return DriverFacts(problem=UNREADABLE, read_problem=UNREADABLE)
+            return DriverFacts(problem=None if self._is_able else UNREADABLE, read_problem=UNREADABLE)
         cgroups, has_hook = looked
         self.names.forget(pods)
         if unnamed := unnamed_cgroups(shares, cgroups, uids, self.names.known):
             await self.names.look_up(unnamed)
         question = limit_question(shares, cgroups, uids, self.names.known)
         limits = self._settled(question.asked, await source.limits(question.asked))
-        return driver_facts(question, limits, cgroups=cgroups, has_hook=has_hook)
+        facts = driver_facts(question, limits, cgroups=cgroups, has_hook=has_hook)
+        if limits.supported is None and self._is_able:
+            return replace(facts, problem=None)
+        self._is_able = facts.problem is None
+        return facts
 
     def _settled(self, asked: Collection[CardCgroup], limits: MemoryLimits) -> MemoryLimits:
         """Returns ``limits`` without the cgroups that have none yet."""

@@ -7,17 +7,21 @@ from datetime import datetime
 
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.api.plugin_heartbeat import isolation_files
+from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.isolation.conditions import isolation_events
 from gpushare_plugin.decide.isolation.kind import NO_DRIVER, HookFacts, IsolatedShare, IsolationFacts
+from gpushare_plugin.decide.isolation.limits_file import context_memory
 from gpushare_plugin.decide.isolation.needed_files import needed_files
 from gpushare_plugin.decide.isolation.node_isolation import (
     asked_kind,
     decide_isolation,
     findings,
+    given_kinds,
     isolated_shares,
 )
+from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.decide.use.lasting_excess import excess_since, recorded_excess
 from gpushare_plugin.isolation.driver_limits import DriverLimits, NoDriverLimits
 from gpushare_plugin.isolation.keeper import IsolationKeeper
@@ -60,10 +64,30 @@ class IsolationRound:
         if share_node is None or isolation is None:
             state.excess_since = None
             return
-        context = parse_memory(isolation.context_memory)
-        allowed = {one.share: context for one in self._shares if one.given.kind is MemoryIsolation.HOOK}
         before = recorded_excess(share_node.status) if state.excess_since is None else state.excess_since
+        allowed = self._allowed_above(share_node.status, parse_memory(isolation.context_memory))
         state.excess_since = excess_since(before, state.measured, allowed, now=self.now())
+
+    def _allowed_above(self, recorded: NodeStatus, context: int) -> dict[ContainerShare, int]:
+        """Returns the bytes that containers may have above what their units are now:
+
+        1. with the hook what it cannot count: ``context`` as by the policy, or what the container was given;
+        2. what its limit is more, of a time when less was reserved.
+        """
+        state, measured = self.state, self.state.measured
+        if measured is None:
+            return {}
+        given = given_kinds(state.assigned, state.allocations(state.certain_assignments()), recorded)
+        allowed = {
+            share: context
+            for share in measured.containers
+            if given.get((share.uid, share.container)) == MemoryIsolation.HOOK
+        }
+        for isolated, found in state.isolation_findings or ():
+            share, content = isolated.share, self._facts.hook.limits.get(isolated.given.identity, b"")
+            more = (found.limit or 0) - measured.requested.get(share, 0)
+            allowed[share] = max(allowed.get(share, 0), context_memory(content)) + max(0, more)
+        return allowed
 
     async def tidy(self) -> None:
         state = self.state

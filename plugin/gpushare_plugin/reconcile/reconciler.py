@@ -12,7 +12,7 @@ from gpushare_core.process.clock import utc_now
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.health.card_health import examine, judged, recorded_health, seconds_until_due
 from gpushare_plugin.decide.health.cordon import NO_CORDON, cordoned, read_cordon
-from gpushare_plugin.decide.isolation.node_isolation import closed_without_isolation
+from gpushare_plugin.decide.isolation.node_isolation import beside_inventory, closed_without_isolation
 from gpushare_plugin.decide.report.conditions import RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.isolation.driver_limits import DriverLimits, NoDriverLimits
@@ -141,4 +141,5 @@ class NodeReconciler:
         self.state.health = health = examine(health, reading, share_node, now=self.now())
         self.state.cordon = read_cordon(share_node, reading)
         usable = cordoned(judged(reading, health), self.state.cordon)
+        self.state.isolation = beside_inventory(self.state.isolation, usable)
         self.state.reading = closed_without_isolation(usable, self.state.isolation)

@@ -12,7 +12,7 @@ from tests.fakes.kubelet import AdmissionError, Admitted
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
-from gpushare_core.api.names import API_VERSION, POLICY_KIND
+from gpushare_core.api.names import API_VERSION, POLICY_KIND, SIMULATED_LOAD_ANNOTATION
 from gpushare_core.api.plugin_heartbeat import IsolationFiles, read_isolation_files
 from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.text.json_object import Json
@@ -263,6 +263,63 @@ async def test_the_lease_outlives_the_share_node_while_files_are_there(hook_node
     hook_node.end_pod("a")
     await hook_node.until("an empty node", is_gone(hook_node.isolation_folder))
     await hook_node.until("an empty Lease", lambda: in_lease(hook_node) is None)
+
+
+def load(node: Node, name: str, text: str) -> None:
+    body = node.api.pod(name)
+    body["metadata"].setdefault("annotations", {})[SIMULATED_LOAD_ANNOTATION] = text
+    node.api.put(PODS, body)
+
+
+def exceeding(node: Node) -> set[str]:
+    """Pods that may be evicted when that has lasted."""
+    shares = [share for card in node.share_node.status.cards for share in card.pods]
+    return {share.name for share in shares if share.exceeded_since}
+
+
+async def measured(node: Node, **spec: object) -> None:
+    """Waits until the spec is in force, with what containers use."""
+    isolation = {"memory": "Hook", "contextMemory": "2Gi", "onExcess": "Evict"}
+    node.share(**{"measurement": {"scope": "Containers"}, "isolation": isolation, **spec})
+    shown = node.api.objects[SHARE_NODES]["", NODE]
+    await node.until(
+        "the spec", lambda: node.share_node.status.observed_generation == shown["metadata"]["generation"]
+    )
+
+
+async def rounds(node: Node, count: int = 5) -> None:
+    """Lets the plugin look a few times more."""
+    before = node.given_back
+    await node.until("a few rounds", lambda: node.given_back > before + count)
+
+
+async def test_what_the_hook_cannot_count_is_no_excess_whatever_the_policy_says_by_now(
+    hook_node: Node,
+) -> None:
+    await start(hook_node, contextMemory="2Gi")
+    await measured(hook_node)
+    await admit(hook_node, "a")
+    load(hook_node, "a", "main=5Gi")
+    isolation = {"memory": "None", "contextMemory": "0", "onExcess": "Evict"}
+    await measured(hook_node, isolation=isolation)
+    await rounds(hook_node)
+    assert exceeding(hook_node) == set()
+    load(hook_node, "a", "main=7Gi")
+    await hook_node.until("the excess", lambda: exceeding(hook_node) == {"a"})
+
+
+async def test_a_hooked_container_that_the_kubelet_lost_is_not_evicted_for_its_context(
+    hook_node: Node,
+) -> None:
+    await start(hook_node, contextMemory="2Gi")
+    await measured(hook_node)
+    await admit(hook_node, "a")
+    await hook_node.until("what it was given", lambda: given(hook_node) == {"a": "Hook"})
+    hook_node.kubelet.forget_units(name_of("a"))
+    load(hook_node, "a", "main=5Gi")
+    await rounds(hook_node)
+    assert (given(hook_node), exceeding(hook_node)) == ({"a": "Hook"}, set())
+    assert len(limits_files(hook_node)) == 1
 
 
 async def test_a_kubelet_that_does_not_answer_loses_no_file(hook_node: Node) -> None:

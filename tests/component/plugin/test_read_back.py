@@ -210,6 +210,25 @@ async def test_a_driver_that_hangs_makes_the_limit_unknown(node: LimitedNode) ->
     assert (found.in_force, found.limit) == (None, 4 * GIB)
 
 
+async def test_a_node_that_was_able_stays_so_while_its_driver_does_not_answer(node: LimitedNode) -> None:
+    node.source._call._deadline = 0.2
+    assert DRIVER.unable(await node.facts()) is None
+    node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
+    node.containers.start(UID, ID, OURS, ["GPU-a"])
+    facts = await node.facts()
+    assert DRIVER.unable(facts) is None
+    assert DRIVER.in_force(isolated("GPU-a"), facts).in_force is None
+
+
+async def test_a_driver_that_has_never_answered_is_not_able(node: LimitedNode) -> None:
+    node.source._call._deadline = 0.2
+    node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
+    node.containers.start(UID, ID, OURS, ["GPU-a"])
+    problem = DRIVER.unable(await node.facts())
+    assert problem
+    assert problem.reason == "DriverHung"
+
+
 async def test_another_vendors_cards_cannot_be_limited(node: LimitedNode) -> None:
     node.reader.open_limits = lambda: None
     problem = DRIVER.unable(await node.facts())

@@ -204,6 +204,14 @@ def test_of_two_containers_of_one_name_the_higher_limit_counts_and_their_use_tog
     assert (found.read_back, found.used) == ({MAIN: 8 * GIB}, {MAIN: 3 * GIB})
 
 
+def test_a_limit_before_a_restart_says_nothing_of_the_container_after_it() -> None:
+    first, second = (CardCgroup("GPU-a", path) for path in ("/c/x", "/c/y"))
+    question = LimitQuestion(cgroups={MAIN: ((first,), (second,))})
+    limits = MemoryLimits(supported=True, cgroups={first: CgroupMemory(limit=4 * GIB, used=GIB)})
+    found = driver_facts(question, limits, cgroups=node(), has_hook=None)
+    assert (found.read_back, found.used) == ({}, {})
+
+
 def test_what_the_driver_does_not_say_is_missing() -> None:
     limits = MemoryLimits(supported=True, problem=Problem("LimitsUnknown", "why"))
     found = driver_facts(asked("/c/x"), limits, cgroups=node(), has_hook=None)

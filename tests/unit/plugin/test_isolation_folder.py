@@ -1,8 +1,10 @@
 """The folder of files for isolation: whole files, by rename, and never through a symbolic link."""
 
+import errno
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,6 +90,33 @@ def test_a_library_that_cannot_be_one_is_refused(folder: IsolationFolder, conten
     problem = folder.install()
     assert isinstance(problem, Problem)
     assert problem.reason == "LibraryMissing"
+
+
+@pytest.mark.parametrize("full", [{"f_bfree": 10}, {"f_ffree": 0}])
+def test_a_full_disk_is_told_before_a_pod_comes(
+    folder: IsolationFolder, monkeypatch: pytest.MonkeyPatch, full: dict[str, int]
+) -> None:
+    disk = {"f_blocks": 10**6, "f_frsize": 4096, "f_bfree": 10**5, "f_files": 1000, "f_ffree": 10}
+    monkeypatch.setattr(os, "fstatvfs", lambda _: SimpleNamespace(**disk))
+    assert folder.install() is None
+    monkeypatch.setattr(os, "fstatvfs", lambda _: SimpleNamespace(**disk | full))
+    problem = folder.install()
+    assert problem
+    assert "No space left on device" in problem.message
+
+
+def test_of_a_file_that_cannot_be_written_nothing_stays(
+    folder: IsolationFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.install()
+    monkeypatch.setattr(os, "fsync", _no_space)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write({path(folder, ONE): b"limits"})
+    assert not [*(folder.path / "limits").iterdir()]
+
+
+def _no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_what_every_container_mounts_is_named_where_it_is_missing(folder: IsolationFolder) -> None:
@@ -185,6 +214,12 @@ async def test_a_container_that_gets_the_units_of_one_that_ended_keeps_its_file(
     await answer(keeper, ONE)
     await keeper.tidy(NOBODY, in_use=True)  # the kubelet has let go of the one, and not taken the other yet
     assert identities(keeper) == {ONE}
+
+
+async def test_a_plugin_without_a_folder_says_which_pods_have_files_all_the_same() -> None:
+    without = IsolationKeeper()
+    assert not await without.tidy(NOBODY, in_use=False)
+    assert await without.tidy(NeededFiles(pods=("default/a",)), in_use=False)
 
 
 async def test_a_disk_that_hangs_holds_up_neither_the_kubelet_nor_the_rounds(

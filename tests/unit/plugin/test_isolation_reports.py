@@ -32,6 +32,7 @@ from gpushare_plugin.decide.isolation.node_isolation import (
     NONE_ASKED,
     NOT_DECIDED,
     IsolationDecision,
+    beside_inventory,
     closed_without_isolation,
     decide_isolation,
     findings,
@@ -41,7 +42,7 @@ from gpushare_plugin.decide.isolation.node_isolation import (
 from gpushare_plugin.decide.report.figures import isolation_figures
 from gpushare_plugin.decide.use.container_use import ContainerShare, MeasuredUse
 from gpushare_plugin.decide.use.lasting_excess import excess_since, recorded_excess
-from gpushare_plugin.devices.card import Reading
+from gpushare_plugin.devices.card import Equipment, HostMount, Reading
 
 MIB = 2**20
 NUMBERS = array("I", [0, 1])
@@ -126,6 +127,32 @@ def test_a_container_is_held_or_named(hook: Any, expected: tuple[str, str]) -> N
     ready, in_force = states(READY, finding(**hook))
     assert ready == ("IsolationReady", "True", "Hook")
     assert in_force == ("IsolationInForce", *expected)
+
+
+def test_a_container_whose_file_has_no_known_name_is_unknown() -> None:
+    unnamed = replace(ISOLATED, given=replace(HOOKED, identity=""))
+    ((_, found),) = findings([unnamed], facts())
+    assert (found.in_force, found.limit) == (None, None)
+    assert "the kubelet's checkpoint does not say" in found.seen
+
+
+@pytest.mark.parametrize("path", ["/etc/ld.so.preload", "/etc/gpushare", "/opt", "/etc/gpushare/limits/x"])
+def test_an_inventory_with_a_mount_in_the_way_closes_the_node(path: str) -> None:
+    decision = decide_isolation(ASKED, facts(), folder="/isolation")
+    equipped = replace(card(0), equipment=Equipment(mounts=(HostMount("/opt/vendor", path),)))
+    found = beside_inventory(decision, Reading(cards=(card(1), equipped)))
+    assert (found.word, found.choice.kind.name) == ("Unavailable", MemoryIsolation.NONE)
+    assert found.problem
+    assert f"mounts {path} into containers" in found.problem.message
+
+
+@pytest.mark.parametrize("path", ["/etc/gpushare-vendor", "/opt/gpushare/lib/libother.so"])
+def test_other_mounts_of_an_inventory_are_in_nobodys_way(path: str) -> None:
+    decision = decide_isolation(ASKED, facts(), folder="/isolation")
+    equipped = replace(card(0), equipment=Equipment(mounts=(HostMount("/opt/vendor", path),)))
+    assert beside_inventory(decision, Reading(cards=(equipped,))) is decision
+    in_the_way = replace(card(0), equipment=Equipment(mounts=(HostMount("/opt/vendor", "/etc"),)))
+    assert beside_inventory(NONE_ASKED, Reading(cards=(in_the_way,))) is NONE_ASKED
 
 
 def test_a_plugin_that_starts_knows_nothing_yet() -> None:

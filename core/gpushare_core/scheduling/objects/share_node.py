@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
-from gpushare_core.api.enums import LogLevel, Preemption, UnitChange
+from gpushare_core.api.enums import LogLevel, MemoryIsolation, Preemption, UnitChange
 from gpushare_core.api.names import ISOLATION_READY, REGISTERED, UNIT_TOO_FINE
 from gpushare_core.api.share_node import (
     LenientCard,
@@ -331,7 +331,7 @@ def _closed_reason(node: LenientShareNode, status: LenientStatus) -> str:
     return (
         _not_registered(conditions)
         or _draining(node.spec, status)
-        or _not_isolated(conditions)
+        or _not_isolated(node.spec, status)
         or _no_open_card(status.cards or ())
     )
 
@@ -363,12 +363,17 @@ def _not_registered(conditions: Iterable[LenientCondition]) -> str:
     return f"{reason}: {message}" if message else reason
 
 
-def _not_isolated(conditions: Iterable[LenientCondition]) -> str:
-    """Returns a reason where pods would run without the isolation that the policy asks for."""
-    ready = next((condition for condition in conditions if condition.type == ISOLATION_READY), None)
-    if ready is None or ready.status != "False":
+def _not_isolated(spec: LenientSpec, status: LenientStatus) -> str:
+    """Returns a reason where pods would run without the isolation that the policy asks for: also where the
+    plugin has not heard of it yet, or is of a version that has none."""
+    asked = spec.isolation.memory
+    if asked in (MemoryIsolation.NONE, status.isolation):
         return ""
-    return f"node(s) without isolation: {printable(ready.message, max_bytes=MAX_MESSAGE)}"
+    ready = next((one for one in status.conditions or () if one.type == ISOLATION_READY), None)
+    why = f"the plugin does not say yet that it gives isolation {asked}"
+    if ready is not None and ready.status == "False":
+        why = printable(ready.message, max_bytes=MAX_MESSAGE)
+    return f"node(s) without isolation: {why}"
 
 
 def _no_open_card(cards: Sequence[LenientCard]) -> str:

@@ -131,10 +131,11 @@ def driver_facts(
     used: dict[ContainerShare, int] = {}
     for share, groups in question.cgroups.items():
         known = [memory for group in groups if (memory := _memory(group, limits.cgroups))]
-        if known:
-            read_back[share] = max(memory.limit for memory in known)
-            if all(memory.used is not None for memory in known):
-                used[share] = sum(memory.used or 0 for memory in known)
+        if len(known) < len(groups):  # of a container before a restart nothing follows for the one after
+            continue
+        read_back[share] = max(memory.limit for memory in known)
+        if all(memory.used is not None for memory in known):
+            used[share] = sum(memory.used or 0 for memory in known)
     problem = _problem(limits, cgroups=cgroups, has_hook=has_hook)
     return DriverFacts(
         problem=problem,

@@ -33,6 +33,7 @@ TOO_SMALL = (
     " policy if a context takes less on this card"
 )
 PRELOAD_CONTENT = f"{LIBRARY_PATH}\n".encode()
+NOT_KNOWN = "the kubelet's checkpoint does not say which file of limits it was given"
 
 
 def _equipment(granted: GrantedMemory) -> IsolationEquipment:
@@ -52,6 +53,8 @@ def _equipment(granted: GrantedMemory) -> IsolationEquipment:
 def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFinding:
     if unread := facts.hook.read_problem:
         return IsolationFinding(in_force=None, seen=unread.message)
+    if not isolated.given.identity:
+        return IsolationFinding(in_force=None, seen=NOT_KNOWN)
     content = facts.hook.limits.get(isolated.given.identity)
     if content is None:
         return IsolationFinding(
@@ -78,4 +81,5 @@ HOOK = IsolationKind(
     unable=lambda facts: facts.hook.problem,
     equipment=_equipment,
     in_force=_in_force,
+    paths=(PRELOAD_PATH, LIBRARY_PATH, LIMITS_PATH),
 )

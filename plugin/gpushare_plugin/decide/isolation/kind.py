@@ -126,6 +126,8 @@ class IsolationKind:
     equipment: Callable[[GrantedMemory], IsolationEquipment]
     in_force: Callable[[IsolatedShare, IsolationFacts], IsolationFinding]
     """Gets a share of a container that was given this kind."""
+    paths: tuple[str, ...] = ()
+    """Of its mounts in a container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

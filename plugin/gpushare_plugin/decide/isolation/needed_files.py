@@ -1,6 +1,6 @@
 """Which files of limits containers need: they have them mounted, and mount them again when they restart."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from gpushare_core.api.enums import MemoryIsolation
@@ -23,13 +23,10 @@ def needed_files(assigned: AssignedDevices, pods: Pods, *, listed: bool) -> Need
 
     ``listed``: PodResources answer, and have listed all pods since the kubelet's start.
     """
-    names = {pod.kubelet_uid: name for name, pod in pods.items()}
-    names.update((pod.uid, name) for name, pod in assigned.pods.items() if pod.uid)
     given = [*_given(assigned)]
-    held = {uid for uid, identity in given}
     return NeededFiles(
         identities=frozenset(identity for _, identity in given if identity),
-        pods=tuple(sorted({str(names.get(uid, PodName("", uid))) for uid in held})),
+        pods=_named({uid for uid, _ in given}, assigned, pods),
         complete=listed and all(identity for _, identity in given) and not _has_doubtful(assigned),
     )
 
@@ -40,6 +37,14 @@ def _given(assigned: AssignedDevices) -> Iterator[tuple[str, str]]:
         for entry in containers.values():
             if entry.isolation and entry.isolation.kind is MemoryIsolation.HOOK:
                 yield uid, entry.isolation.identity
+
+
+def _named(uids: Collection[str], assigned: AssignedDevices, pods: Pods) -> tuple[str, ...]:
+    if not uids:
+        return ()
+    names = {pod.kubelet_uid: name for name, pod in pods.items()}
+    names.update((pod.uid, name) for name, pod in assigned.pods.items() if pod.uid)
+    return tuple(sorted({str(names.get(uid, PodName("", uid))) for uid in uids}))
 
 
 def _has_doubtful(assigned: AssignedDevices) -> bool:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import PurePosixPath
 
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import Isolation, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.decide.held.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.held.checkpoint import StoredContainers
 from gpushare_plugin.decide.held.pod_allocation import PodAllocation
 from gpushare_plugin.decide.isolation.kind import (
     IsolatedShare,
@@ -67,6 +70,21 @@ def decide_isolation(asked: Isolation | None, facts: IsolationFacts, *, folder: 
     return IsolationDecision(asked=asked.memory, choice=choice)
 
 
+def beside_inventory(isolation: IsolationDecision, reading: Reading) -> IsolationDecision:
+    """Returns ``isolation``, or that it cannot be had where a card comes with a mount that its own mounts
+    would be in, or the other way round: then no container with both could start."""
+    equipment = (card.equipment for card in reading.cards if card.equipment)
+    mounted = {mount.container_path for one in equipment for mount in one.mounts}
+    for own, other in product(isolation.choice.kind.paths, sorted(mounted)):
+        if PurePosixPath(own).is_relative_to(other) or PurePosixPath(other).is_relative_to(own):
+            message = (
+                f"the node's inventory mounts {other} into containers, where isolation has {own}: give it"
+                " another containerPath, or set isolation.memory of the policy to None"
+            )
+            return replace(isolation, choice=NO_ISOLATION, problem=Problem("InventoryInTheWay", message))
+    return isolation
+
+
 def closed_without_isolation(reading: Reading, isolation: IsolationDecision) -> Reading:
     """Returns cards that take no new pods where these would run without what is asked for."""
     if isolation.problem is None:
@@ -78,9 +96,10 @@ def isolated_shares(
     assigned: AssignedDevices, allocations: Sequence[PodAllocation], layout: Layout | None
 ) -> list[IsolatedShare]:
     """Returns the shares of containers that were given isolation, by what the kubelet keeps of them."""
-    requested = requested_memory(layout, allocations) if layout else {}
+    isolated = [one for one in allocations if _has_isolation(assigned.stored_of(one.pod))]
+    requested = requested_memory(layout, isolated) if layout else {}
     found = []
-    for allocation in allocations:
+    for allocation in isolated:
         stored = assigned.stored_of(allocation.pod)
         for container, cards in allocation.containers.items():
             entry = stored.get(container)
@@ -93,6 +112,10 @@ def isolated_shares(
                     IsolatedShare(share=share, given=entry.isolation, numbers=entry.numbers, memory=memory)
                 )
     return found
+
+
+def _has_isolation(stored: StoredContainers) -> bool:
+    return any(entry.isolation for entry in stored.values())
 
 
 def findings(shares: Iterable[IsolatedShare], facts: IsolationFacts) -> Findings:

@@ -137,8 +137,19 @@ def another_mode(node: Json) -> None:
 
 
 def no_isolation(node: Json) -> None:
+    isolation_not_heard_of(node)
     lacking = {"type": "IsolationReady", "status": "False", "message": "the image has no library"}
     node["status"]["conditions"].append(lacking)
+    node["status"]["isolation"] = "Unavailable"
+
+
+def isolation_not_heard_of(node: Json) -> None:
+    node["spec"]["isolation"] = {"memory": "Hook"}
+    node["status"]["isolation"] = "None"
+
+
+def isolation_of_another_version(node: Json) -> None:
+    node["spec"]["isolation"] = {"memory": "Hook"}
 
 
 def nonsense(node: Json) -> None:
@@ -172,6 +183,8 @@ def nonsense(node: Json) -> None:
             another_mode, "the policy asks for units of 1Gi, 1/2 card, 1 card", id="another mode is to come"
         ),
         pytest.param(no_isolation, "without isolation: the image has no library", id="no isolation"),
+        pytest.param(isolation_not_heard_of, "does not say yet that it gives isolation Hook", id="a change"),
+        pytest.param(isolation_of_another_version, "without isolation: the plugin", id="an older plugin"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],
 )
@@ -179,6 +192,12 @@ def test_a_node_takes_no_pods_because(change: Callable[[Json], None], reason: st
     node = share_node_json()
     change(node)
     assert reason in read(node).closed_reason
+
+
+def test_a_node_with_isolation_takes_pods_where_the_plugin_gives_it() -> None:
+    node = share_node_json()
+    node["spec"]["isolation"], node["status"]["isolation"] = {"memory": "Hook"}, "Hook"
+    assert not read(node).closed_reason
 
 
 def kept(node: Json) -> None:
