@@ -62,8 +62,9 @@ static void refresh(void) {
 }
 
 void driver_may_be_unloaded(void) {
+    if (is(NOT_LOADED)) return;
     process_forget_parent();
-    if (!is(NOT_LOADED)) find_functions();
+    find_functions();
 }
 
 bool driver_begin(void) {

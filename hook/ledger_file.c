@@ -8,6 +8,7 @@
 #define SMALLEST_SLOT 64
 /* Far from the numbers that a program uses, and closes by mistake; and its next file does not get it. */
 #define DESCRIPTOR 960
+#define LAST_STANDARD_DESCRIPTOR 2
 
 #define MILLISECOND 1000000ULL
 #define SHORTEST_PAUSE (MILLISECOND / 50)
@@ -63,7 +64,9 @@ static long open_or_create(const char *path) {
 }
 
 static long move_away(long descriptor) {
-    long moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTOR);
+    long moved = -1;
+    for (int least = DESCRIPTOR; moved < 0 && least > LAST_STANDARD_DESCRIPTOR; least /= 2)
+        moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, least);
     if (moved < 0) return descriptor;
     CALL1(close, descriptor);
     return moved;
@@ -111,6 +114,7 @@ static bool lock(void) {
     return true;
 #endif
     for (u64 waited = 0, pause = SHORTEST_PAUSE;;) {
+        if (waited && !is_open()) return false;
         long answer = CALL2(flock, file.descriptor, LOCK_EX | LOCK_NB);
         file.locked = answer == 0;
         if (!file.locked && answer != -EAGAIN && answer != -EINTR) return false;
@@ -125,6 +129,14 @@ static bool lock(void) {
     }
 }
 
+/* The kernel sends SIGXFSZ where the process may not write files so large. The mutex keeps it waiting, and
+ * here it is taken back. */
+static bool write(const void *bytes, u32 place) {
+    long written = CALL4(pwrite, file.descriptor, bytes, file.slot_size, place);
+    if (written == -EFBIG) discard_signal(SIGXFSZ);
+    return written == (long)file.slot_size;
+}
+
 static void read_page(u32 number) {
     long got = CALL4(pread, file.descriptor, page.bytes, LEDGER_PAGE, (u64)number * LEDGER_PAGE);
     page_number = number;
@@ -137,7 +149,7 @@ static bool write_header(void) {
     page.header.slot_size = file.slot_size;
     page.header.card_count = (u64)file.card_count;
     page_length = file.slot_size;
-    return CALL4(pwrite, file.descriptor, page.bytes, file.slot_size, 0) == (long)file.slot_size;
+    return write(page.bytes, 0);
 }
 
 /* Only an empty file or a ledger of as many cards is taken; whatever else lies there stays as it is. */
@@ -178,7 +190,7 @@ bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes
     if (owner) slot->owner = *owner;
     for (int i = 0; i < file.card_count && owner; i++) slot->bytes[i] = bytes[i];
     if (page_length < within + file.slot_size) page_length = within + file.slot_size;
-    return CALL4(pwrite, file.descriptor, slot, file.slot_size, place) == (long)file.slot_size;
+    return write(slot, place);
 }
 
 void ledger_file_hold(u32 index) {
