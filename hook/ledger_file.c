@@ -29,6 +29,7 @@ static struct {
     u64 device, inode;
     u32 slot_size;
     int card_count;
+    u32 held; /* place of the own slot; 0: none */
     bool locked;
 } file;
 
@@ -90,6 +91,7 @@ static bool open_file(const struct limits *limits) {
         close_file();
         return false;
     }
+    file.held = 0;
     file.device = status.device;
     file.inode = status.inode;
     return true;
@@ -182,21 +184,26 @@ const struct slot *ledger_file_read(u32 index) {
     return within + file.slot_size <= page_length ? (const struct slot *)(page.bytes + within) : NULL;
 }
 
+static bool hold(u32 place) {
+    struct file_lock all = {.kind = F_UNLCK}, own = {.kind = F_WRLCK, .start = place, .length = 1};
+    if (file.held == place) return true;
+    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &all);
+    file.held = CALL3(fcntl, file.descriptor, F_OFD_SETLK, &own) == 0 ? place : 0;
+    return file.held;
+}
+
 bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes) {
     u32 place = place_of(index), within = place % LEDGER_PAGE;
     if (place / LEDGER_PAGE != page_number) read_page(place / LEDGER_PAGE);
     struct slot *slot = (struct slot *)(page.bytes + within);
     memset(slot, 0, file.slot_size);
-    if (owner) slot->owner = *owner;
+    if (owner) {
+        slot->owner = *owner;
+        slot->held = hold(place);
+    }
     for (int i = 0; i < file.card_count && owner; i++) slot->bytes[i] = bytes[i];
     if (page_length < within + file.slot_size) page_length = within + file.slot_size;
     return write(slot, place);
-}
-
-void ledger_file_hold(u32 index) {
-    struct file_lock all = {.kind = F_UNLCK}, own = {.kind = F_WRLCK, .start = place_of(index), .length = 1};
-    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &all);
-    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &own);
 }
 
 bool ledger_file_is_held(u32 index) {
