@@ -112,7 +112,7 @@ def test_the_first_look_is_before_the_first_context(container: Container) -> Non
 
 
 def test_a_limit_for_the_size_of_files_kills_nobody(container: Container) -> None:
-    """The kernel would, with SIGXFSZ, where the ledger is written; and Python passes on that it ignores it."""
+    """The kernel would, by SIGXFSZ, where the ledger is written. Python ignores it, and passes that on."""
     script = """
 import os, resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
@@ -166,8 +166,8 @@ int main(void) {
 
 
 def test_a_program_with_a_list_of_libraries_of_its_own_starts(container: Container) -> None:
-    """As those of ThreadSanitizer and Seastar are: it asks dlsym for the C library's, where the hook looks for
-    the C library's dlsym."""
+    """Such as ThreadSanitizer's: it asks dlsym for the C library's, while the hook looks for the C library's
+    dlsym."""
     source, program = container.folder / "wrapper.c", container.folder / "wrapper"
     source.write_text(WRAPPER)
     with compiled([source], ["-rdynamic"], libraries=["-ldl"]) as built:

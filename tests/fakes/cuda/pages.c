@@ -48,12 +48,14 @@ static int take_small(int card, uint64_t bytes, uint64_t *address, int small_add
     uint64_t units = rounded(bytes, UNIT) / UNIT, at = UNITS;
     struct page *page = pages;
     for (; page; page = page->next)
-        if (page->card == card && page->context == current_context() && (page->address >> 32 == 0) == small_address
-            && (at = run_in(page, units)) < UNITS) break;
+        if (page->card == card && page->context == current_context() &&
+            (page->address >> 32 == 0) == small_address && (at = run_in(page, units)) < UNITS)
+            break;
     if (!page) {
         if (take(card, PAGE)) return OUT_OF_MEMORY;
         page = calloc(1, sizeof *page);
-        *page = (struct page){.card = card, .address = room(PAGE, small_address), .free = UNITS, .next = pages};
+        *page =
+            (struct page){.card = card, .address = room(PAGE, small_address), .free = UNITS, .next = pages};
         page->context = current_context();
         pages = page;
         at = 0;
@@ -82,8 +84,10 @@ int take_pages(int card, uint64_t bytes, uint64_t *address, int small_address) {
 }
 
 void give_back_pages(int card, uint64_t address, uint64_t bytes) {
-    if (is_small(bytes)) give_back_small(address, bytes);
-    else give_back(card, rounded(bytes, PAGE));
+    if (is_small(bytes))
+        give_back_small(address, bytes);
+    else
+        give_back(card, rounded(bytes, PAGE));
 }
 
 void forget_pages(void) { pages = NULL; }

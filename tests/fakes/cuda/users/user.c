@@ -56,7 +56,10 @@ static const char *way = "";
 #define ROW(name, version, per_thread, symbol) extern int symbol();
 #include "../names.inc"
 #undef ROW
-static const struct { const char *symbol; void *address; } linked[] = {
+static const struct {
+    const char *symbol;
+    void *address;
+} linked[] = {
 #define ROW(name, version, per_thread, symbol) {#symbol, (void *)symbol},
 #include "../names.inc"
 #undef ROW
@@ -82,13 +85,12 @@ static void *searched(const char *name, int version) {
     int status, first = !strcmp(way, "v1");
     search ask = (search)dlsym(driver(), first ? "cuGetProcAddress" : "cuGetProcAddress_v2");
     if (!strcmp(way, "itself") && ask("cuGetProcAddress", (void **)&ask, 12000, 0, &status)) return NULL;
-    if (!strcmp(way, "itself-thread") && ask("cuGetProcAddress", (void **)&ask, 12000, 2, &status)) return NULL;
+    if (!strcmp(way, "itself-thread") && ask("cuGetProcAddress", (void **)&ask, 12000, 2, &status))
+        return NULL;
     return ask(name, &found, version, flags, &status) ? NULL : found;
 }
 
-static void reopen(void) {
-    opened = dlclose(opened) ? opened : NULL;
-}
+static void reopen(void) { opened = dlclose(opened) ? opened : NULL; }
 
 static void *find(const char *symbol, const char *name, int version) {
     if (!driver()) return NULL;
@@ -137,7 +139,12 @@ static void address(char *rest) {
     puts(info.dli_fname);
 }
 
-struct work { unsigned seed; long times, most; word context; long refused, wrong; };
+struct work {
+    unsigned seed;
+    long times, most;
+    word context;
+    long refused, wrong;
+};
 
 static void *at_random(void *given) {
     struct work *work = given;
@@ -188,7 +195,8 @@ static void run(void *(*task)(void *), int threads, unsigned seed, long times, l
     function now = (function)find("cuCtxGetCurrent", "cuCtxGetCurrent", 4000);
     now((word)&context, 0, 0, 0, 0, 0);
     for (int i = 0; i < threads; i++) {
-        works[i] = (struct work){.seed = seed + (unsigned)i, .times = times, .most = most, .context = context};
+        works[i] =
+            (struct work){.seed = seed + (unsigned)i, .times = times, .most = most, .context = context};
         pthread_create(&started[i], NULL, task, &works[i]);
     }
     for (int i = 0; i < threads; i++) {
@@ -277,19 +285,32 @@ int main(int count, char **arguments) {
         unsigned first = 0;
         long times = 0, most = 0;
         if (rest) sscanf(rest, "%u %ld %ld", &first, &times, &most);
-        if (!strcmp(word, "call")) call(rest);
-        else if (!strcmp(word, "address")) address(rest);
-        else if (!strcmp(word, "random")) run(at_random, 1, first, times, most);
-        else if (!strcmp(word, "threads")) run(at_random, (int)first, 1, times, most);
-        else if (!strcmp(word, "pools")) run(from_pool, (int)first, 1, times, most);
-        else if (!strcmp(word, "cost")) cost((long)first, times);
-        else if (!strcmp(word, "forks")) forks((int)first, times, most);
-        else if (!strcmp(word, "reopen")) reopen();
-        else if (!strcmp(word, "fork")) become_child();
-        else if (!strcmp(word, "exec")) execv("/proc/self/exe", arguments);
-        else if (!strcmp(word, "setuid")) printf("%d 0\n", setuid(first));
-        else if (!strcmp(word, "deny")) printf("%d 0\n", deny(first));
-        else puts(rest ? rest : "");
+        if (!strcmp(word, "call"))
+            call(rest);
+        else if (!strcmp(word, "address"))
+            address(rest);
+        else if (!strcmp(word, "random"))
+            run(at_random, 1, first, times, most);
+        else if (!strcmp(word, "threads"))
+            run(at_random, (int)first, 1, times, most);
+        else if (!strcmp(word, "pools"))
+            run(from_pool, (int)first, 1, times, most);
+        else if (!strcmp(word, "cost"))
+            cost((long)first, times);
+        else if (!strcmp(word, "forks"))
+            forks((int)first, times, most);
+        else if (!strcmp(word, "reopen"))
+            reopen();
+        else if (!strcmp(word, "fork"))
+            become_child();
+        else if (!strcmp(word, "exec"))
+            execv("/proc/self/exe", arguments);
+        else if (!strcmp(word, "setuid"))
+            printf("%d 0\n", setuid(first));
+        else if (!strcmp(word, "deny"))
+            printf("%d 0\n", deny(first));
+        else
+            puts(rest ? rest : "");
     }
     return 0;
 }
