@@ -100,8 +100,8 @@ def _grace_seconds(state: ObservedState, claimants: Claimants) -> int | None:
     """Returns the grace on a node, or None where nothing is evicted: the policy does not ask for it there, or
     what the node's plugin has reported may not be true any more."""
     assignment, spec, share = (
-        assign_node(state, planner.claimants),
-        planner.claimants.policy.spec,
+        assign_node(state, claimants),
+        claimants.policy.spec,
         state.share,
     )
     if spec is None or assignment.rule is None or share is None:
