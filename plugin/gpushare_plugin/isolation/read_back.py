@@ -65,7 +65,7 @@ class DriverReader:
     _seen: dict[CardCgroup, float] = field(default_factory=dict, init=False)
     """When the driver was first asked about a cgroup."""
     _is_able: bool = field(default=False, init=False)
-    """Whether driver and node could limit when they answered last: while they do not, they are as they were."""
+    """Whether driver and node could limit when they answered last: until they answer again that stays."""
     _tree: CgroupTree = field(init=False)
     _call: SingleCall[tuple[NodeCgroups, bool | None] | None] | None = field(default=None, init=False)
     """None until it is needed: most nodes need no thread for it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.component.plugin.test_lost_assignments import forgetful_restart
 from tests.fakes.api_server import EVENTS, LEASES, PODS, SHARE_NODES
 from tests.fakes.kubelet import AdmissionError, Admitted
 from tests.fakes.plugin_node import Node
@@ -315,7 +316,7 @@ async def test_a_hooked_container_that_the_kubelet_lost_is_not_evicted_for_its_c
     await measured(hook_node)
     await admit(hook_node, "a")
     await hook_node.until("what it was given", lambda: given(hook_node) == {"a": "Hook"})
-    hook_node.kubelet.forget_units(name_of("a"))
+    await forgetful_restart(hook_node, "a")
     load(hook_node, "a", "main=5Gi")
     await rounds(hook_node)
     assert (given(hook_node), exceeding(hook_node)) == ({"a": "Hook"}, set())
