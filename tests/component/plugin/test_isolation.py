@@ -4,6 +4,7 @@ import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -278,7 +279,7 @@ def exceeding(node: Node) -> set[str]:
     return {share.name for share in shares if share.exceeded_since}
 
 
-async def measured(node: Node, **spec: object) -> None:
+async def measured(node: Node, **spec: Any) -> None:
     """Waits until the spec is in force, with what containers use."""
     isolation = {"memory": "Hook", "contextMemory": "2Gi", "onExcess": "Evict"}
     node.share(**{"measurement": {"scope": "Containers"}, "isolation": isolation, **spec})
