@@ -8,9 +8,16 @@
 #define SPARSE 0x40
 #define DEFERRED_MAPPING 0x80
 
-/* A card keeps arrays in blocks of so many bytes and rows (see docs/real-card.md). */
+/* Layers and the faces of cubes are flat, one after the other. */
+#define LAYERED 0x01
+#define CUBEMAP 0x04
+
+/* A card keeps arrays in blocks (see docs/real-card.md): so many bytes wide, 8 rows or a power of two of them
+ * high, and of volumes as deep as a power of two. */
 #define BLOCK_BYTES 64
-#define BLOCK_ROWS 16
+#define LEAST_ROWS 8
+#define MOST_ROWS 128
+#define MOST_DEPTH 16
 
 struct shape {
     u64 width, height, depth;
@@ -43,11 +50,22 @@ static u64 bytes_of_format(int format) {
     }
 }
 
+static u64 in_blocks(u64 length, u64 least, u64 most) {
+    u64 block = least;
+    while (block < length && block < most) block *= 2;
+    return multiple(length, block);
+}
+
 static u64 bytes_of_level(const struct shape *shape) {
     u64 row =
         product(product(shape->width, bytes_of_format(shape->format)), shape->channels ? shape->channels : 1);
-    u64 rows = shape->height > 1 ? multiple(shape->height, BLOCK_ROWS) : 1;
-    return product(product(multiple(row, BLOCK_BYTES), rows), shape->depth ? shape->depth : 1);
+    u64 depth = shape->depth ? shape->depth : 1, most_rows = MOST_ROWS;
+    if (depth > 1 && !(shape->flags & (LAYERED | CUBEMAP))) {
+        if (depth > MOST_DEPTH / 2) most_rows = LEAST_ROWS;
+        depth = in_blocks(depth, 1, MOST_DEPTH);
+    }
+    u64 rows = shape->height > 1 ? in_blocks(shape->height, LEAST_ROWS, most_rows) : 1;
+    return product(product(multiple(row, BLOCK_BYTES), rows), depth);
 }
 
 static u64 half(u64 length) { return length > 1 ? length / 2 : length; }

@@ -171,9 +171,9 @@ def _text(argument: Argument) -> str:
     return f"x:{argument.hex()}" if isinstance(argument, bytes) else str(argument)
 
 
-def created(*, card: int = 0, kind: int = ON_DEVICE) -> bytes:
-    """``CUmemAllocationProp``: pinned memory of a card, or of the host."""
-    return struct.pack("=iiiiQ8x", 1, 0, kind, card, 0)
+def created(*, card: int = 0, kind: int = ON_DEVICE, exported: bool = False) -> bytes:
+    """``CUmemAllocationProp``: pinned memory of a card, or of the host; ``exported`` by file descriptors."""
+    return struct.pack("=iiiiQ8x", 1, int(exported), kind, card, 0)
 
 
 def pool(*, card: int = 0, limit: int = 0, kind: int = ON_DEVICE) -> bytes:

@@ -143,7 +143,18 @@ def test_sizes_that_overflow_are_refused(container: Container) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [(1000, 1000, 1000), (1000, 2000, 0), (1, 1, 1), (7, 3000, 0), (63, 17, 999), (10_000_000, 0, 0)]
+    "size",
+    [
+        (1000, 1000, 1000),
+        (1000, 2000, 0),
+        (1, 1, 1),
+        (7, 3000, 0),
+        (63, 17, 999),
+        (10_000_000, 0, 0),
+        (100_000, 130, 0),
+        (4096, 1000, 5),
+        (500, 500, 17),
+    ],
 )
 def test_arrays_of_any_shape_count_what_they_take(
     size: tuple[int, int, int], container: Container, driver: CudaDriver
@@ -151,6 +162,26 @@ def test_arrays_of_any_shape_count_what_they_take(
     user = container.user().open()
     assert user.call("cuArray3DCreate_v2", OUT, shape(*size)).code == 0
     assert driver.used() - CONTEXT <= FREE - user.info()[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "mebibytes"),
+    [
+        ((1000, 1000, 1000), 986),
+        ((4096, 1000, 5), 32),
+        ((500, 500, 17), 8),
+        ((100_000, 130, 0), 26),
+        ((10_000, 1000, 0), 10),
+        ((32_768, 32_768, 0), 1024),
+    ],
+)
+def test_arrays_count_what_an_h200_took(
+    size: tuple[int, int, int], mebibytes: int, container: Container
+) -> None:
+    """As docs/real-card.md has it."""
+    user = container.user().open()
+    assert user.call("cuArray3DCreate_v2", OUT, shape(*size)).code == 0
+    assert FREE - user.info()[0] == mebibytes * MIB
 
 
 def test_what_was_not_allocated_frees_nothing(container: Container) -> None:

@@ -172,6 +172,69 @@ def test_created_memory_is_counted_as_nvml_sees_it(share: Share) -> None:
     assert counting.over == []
 
 
+def test_a_reset_with_a_pool_crashes_nobody(share: Share) -> None:
+    """The hook asks the driver about a pool of which the context is gone."""
+    counting = Counting(share, "a pool and the end of its context, in MiB")
+    call, user = counting.call, counting.user
+    made = call("cuMemPoolCreate", "cuMemPoolCreate", OUT, pool())
+    call("cuMemPoolSetAttribute: keep all", "cuMemPoolSetAttribute", made, 4, FOREVER)
+    call("cuMemAllocFromPoolAsync 64 MiB", "cuMemAllocFromPoolAsync", OUT, 64 * MIB, made, 0)
+    call("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 0)
+    user.use()
+    counting.look("a context anew")
+    assert user.info()[1] == SHARE
+    assert user.refused(SHARE)
+    assert not user.refused(GIB)
+    counting.look("1 GiB in it")
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "arguments"),
+    [
+        pytest.param(name, symbol, arguments, id=name)
+        for name, symbol, arguments in (
+            ("10,000 x 1,000", "cuArrayCreate_v2", (flat(10_000, 1000),)),
+            ("100,000 x 130", "cuArrayCreate_v2", (flat(100_000, 130),)),
+            ("4,096 x 1,000 x 5", "cuArray3DCreate_v2", (shape(4096, 1000, 5),)),
+            ("500 x 500 x 17", "cuArray3DCreate_v2", (shape(500, 500, 17),)),
+            ("1,000 x 1,000 x 1,000", "cuArray3DCreate_v2", (shape(1000, 1000, 1000),)),
+            ("10,000 x 1,000, 8 levels", "cuMipmappedArrayCreate", (shape(10_000, 1000), 8)),
+        )
+    ],
+)
+def test_arrays_count_what_they_take(
+    name: str, symbol: str, arguments: tuple[bytes | int, ...], share: Share
+) -> None:
+    counting = Counting(share, f"arrays of {name}, 50 times, in MiB")
+    for _ in range(50):
+        assert counting.user.call(symbol, OUT, *arguments).code in (0, OUT_OF_MEMORY)
+    counting.look("all of them")
+    assert counting.over == []
+
+
+def test_a_destroyed_pool_is_counted_while_anything_of_it_is_held(share: Share) -> None:
+    counting = Counting(share, "a destroyed pool, in MiB")
+    call = counting.call
+    made = call("cuMemPoolCreate", "cuMemPoolCreate", OUT, pool())
+    call("cuMemPoolSetAttribute: keep all", "cuMemPoolSetAttribute", made, 4, FOREVER)
+    large = call("1 GiB from it", "cuMemAllocFromPoolAsync", OUT, GIB, made, 0)
+    small = call("10 MiB from it", "cuMemAllocFromPoolAsync", OUT, 10 * MIB, made, 0)
+    call("cuMemPoolDestroy", "cuMemPoolDestroy", made)
+    call("cuMemFreeAsync of 1 GiB", "cuMemFreeAsync", large, 0)
+    call("cuCtxSynchronize", "cuCtxSynchronize")
+    call("cuMemFreeAsync of 10 MiB", "cuMemFreeAsync", small, 0)
+    call("cuCtxSynchronize", "cuCtxSynchronize")
+    assert counting.seen <= counting.counted
+
+
+def test_a_created_memory_is_counted_while_a_descriptor_of_it_is_open(share: Share) -> None:
+    counting = Counting(share, "exported memory, in MiB")
+    call = counting.call
+    handle = call("cuMemCreate 1 GiB, to be exported", "cuMemCreate", OUT, GIB, created(exported=True), 0)
+    call("cuMemExportToShareableHandle", "cuMemExportToShareableHandle", OUT, handle, 1, 0)
+    call("cuMemRelease", "cuMemRelease", handle)
+
+
 def test_a_reset_gives_back_all(share: Share) -> None:
     counting = Counting(share, "the end of a context, in MiB")
     user = counting.user

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#define LAYERS 0x05
 #define SPARSE 0x40
 #define DEFERRED 0x80
 
@@ -73,10 +74,19 @@ static uint64_t element(int format) {
         return 4;
     }
 }
-/* In blocks of 64 bytes and 16 rows: as an H200 takes 986 MiB for 1,000 x 1,000 x 1,000 bytes. */
+static uint64_t blocks(uint64_t length, uint64_t block, uint64_t most) {
+    while (block < length && block < most) block *= 2;
+    return rounded(length, block);
+}
+/* As an H200 takes 986 MiB for 1,000 x 1,000 x 1,000 bytes, 32 for 4,096 x 1,000 x 5, 8 for 500 x 500 x 17,
+ * and 26 for 100,000 x 130. */
 static uint64_t size_of(const struct shape *shape) {
-    uint64_t height = shape->height > 1 ? rounded(shape->height, 16) : 1;
-    uint64_t depth = shape->depth ? shape->depth : 1;
+    uint64_t depth = shape->depth ? shape->depth : 1, rows = 128;
+    if (depth > 1 && !(shape->flags & LAYERS)) {
+        rows = depth > 8 ? 8 : 128;
+        depth = blocks(depth, 1, 16);
+    }
+    uint64_t height = shape->height > 1 ? blocks(shape->height, 8, rows) : 1;
     return rounded(shape->width * element(shape->format) * shape->channels, 64) * height * depth;
 }
 static int make_array(void **made, const struct shape *shape, uint64_t bytes) {
