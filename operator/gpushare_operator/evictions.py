@@ -1,7 +1,7 @@
 """What the operator notes of excesses of memory: since when it sees them, and what came of evictions."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,7 +30,8 @@ class EvictionResult(StrEnum):
     PROTECTED = "Protected"
     """By a PodDisruptionBudget, or the API server was too busy: it is tried again."""
     GONE = "Gone"
-    """No pod has this UID any more, or it is a static pod's, which is not that of its mirror."""
+    """No pod has this UID any more, or it is a static pod's, which is not that of its mirror, or its
+    namespace is being deleted."""
     FAILED = "Failed"
 
 
@@ -79,6 +80,14 @@ class Evictions:
             pause=self._next_round - now,
         )
 
+    def keep(self, policy: str, wanted: Collection[str]) -> None:
+        """Forgets refusals of pods that ``policy`` does not want evicted any more. ``wanted``: UIDs."""
+        self._refusals = {
+            uid: refusal
+            for uid, refusal in self._refusals.items()
+            if refusal.policy != policy or uid in wanted
+        }
+
     def refused(self, policy: str) -> list[str]:
         """Returns, in words, the evictions for ``policy`` that were refused and are tried again."""
         return sorted(refusal.why for refusal in self._refusals.values() if refusal.policy == policy)
@@ -100,7 +109,7 @@ class Evictions:
         else:
             self._note_refusal(action, failure)
         if outcome is EvictionResult.GONE:
-            _log.info("pod %s is not evicted: it has gone, or it is static", action.name)
+            _log.info("pod %s is not evicted: it is gone or going, or static", action.name)
         if outcome in EVENT_REASONS:
             yield _event(action, outcome, failure, now)
 
@@ -117,7 +126,13 @@ def _outcome(failure: Failure | None) -> EvictionResult:
         return EvictionResult.EVICTED
     if failure.is_protected:
         return EvictionResult.PROTECTED
-    return EvictionResult.GONE if failure.is_outdated else EvictionResult.FAILED
+    is_gone = failure.is_outdated or _is_namespace_going(failure.error)
+    return EvictionResult.GONE if is_gone else EvictionResult.FAILED
+
+
+def _is_namespace_going(error: Exception) -> bool:
+    """The API server takes nothing new in such a namespace, and deletes its pods."""
+    return isinstance(error, ApiError) and error.is_forbidden and "it is being terminated" in error.message
 
 
 def _event(action: EvictPod, outcome: EvictionResult, failure: Failure | None, now: datetime) -> Json:

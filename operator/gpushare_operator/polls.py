@@ -140,6 +140,8 @@ class Polls:
         of_running = written_by_running_plugins(leases, snapshot.states)
         changes = (
             self.cache.replace_unavailable(self.heartbeats.unavailable(of_running, reported)),
-            self.cache.replace_isolation_files(isolation_files_by_node(leases)),
+            self.cache.replace_isolation_files(
+                isolation_files_by_node(leases, self.cache.snapshot().states, self.now())
+            ),
         )
         return any(changes)

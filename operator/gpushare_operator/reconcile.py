@@ -24,7 +24,7 @@ from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.conflicting_managers import conflicting_manager
 from gpushare_operator.decide.evictions import EvictionPlan, plan_evictions
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.decide.teardown.isolation import isolation_files
+from gpushare_operator.decide.teardown.isolation import isolation_files, takes_files_folder_away
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.evictions import Evictions
 from gpushare_operator.notices import NodeNotices
@@ -175,11 +175,17 @@ class PolicyReconciler:
             self._notices.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
+        if any(takes_files_folder_away(snapshot, action) for action in plan.actions):
+            # Containers may have been given files since the Leases were read.
+            if await self._polls.read_heartbeats():
+                self.enqueue_all()
+            snapshot = self.cache.snapshot()
+            plan = plan_policy(snapshot, policy, self.installation, self.now())
         await self._tell_of_left_files(snapshot, policy, plan.actions)
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(policy, is_cut=outcome.is_cut)
         unposted = await self._post_notices(policy)
-        evictions = await self._evict(policy)
+        evictions = await self._evict(name)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         stale = seconds_until_reports_end(snapshot, self.now())
@@ -263,24 +269,30 @@ class PolicyReconciler:
             event = left_files_event(policy, files, self.now())
             await self._applier().post_events(policy.name, [event])
 
-    async def _evict(self, policy: PolicyObject) -> float | None:
-        """Evicts pods that have had more memory than they asked for, by what their GPUShareNodes say now.
-        Returns the seconds until more may be due."""
-        planned = self._plan_evictions(policy)
-        if not planned.actions:
-            return planned.retry_after
-        if await self._polls.read_share_nodes({action.node for action in planned.actions}):
-            self.enqueue_all()  # no watch reports what is known by now
+    async def _evict(self, policy: str) -> float | None:
+        """Evicts pods that have had more memory than they asked for, by what the policy asks for and their
+        GPUShareNodes say now. Returns the seconds until more may be due."""
+        before = self.evictions.refused(policy)
         plan = self._plan_evictions(policy)
-        performed = await self._applier().perform(plan.actions, seconds=ROUND_SECONDS)
-        events = self.evictions.conclude(performed, self.now())
-        await self._applier().post_events(policy.name, events)
-        return plan.retry_after
+        if plan.actions:
+            read = {action.node for action in plan.actions}
+            if await self._polls.read_share_nodes(read):
+                self.enqueue_all()  # no watch reports what is known by now
+            plan = self._plan_evictions(policy)
+            still_due = [action for action in plan.actions if action.node in read]
+            performed = await self._applier().perform(still_due, seconds=ROUND_SECONDS)
+            events = self.evictions.conclude(performed, self.now())
+            await self._applier().post_events(policy, events)
+        is_news = self.evictions.refused(policy) != before
+        return _earliest(plan.retry_after, FIGURES_SECONDS if is_news else None)
 
-    def _plan_evictions(self, policy: PolicyObject) -> EvictionPlan:
+    def _plan_evictions(self, name: str) -> EvictionPlan:
         snapshot = self.cache.snapshot()
+        policy = snapshot.policies.get(name)
         known = self.evictions.known(snapshot, self.heartbeats.renewed)
-        return plan_evictions(snapshot, policy, known)
+        plan = plan_evictions(snapshot, policy, known) if policy else EvictionPlan()
+        self.evictions.keep(name, plan.wanted)
+        return plan
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """For a status that can wait. A clock that was set back makes nothing wait."""

@@ -165,6 +165,11 @@ BAD = [
             ("MPS", "NVML's cards", {}, '"None", "Hook", "Driver"'),
         )
     ),
+    pytest.param(
+        policy(isolated({"source": "Inventory"}, onExcess="Evict"), plugin=CONTAINERS),
+        "take Report for them",
+        id="evictions from cards that are not measured",
+    ),
     *(
         pytest.param(
             policy(isolated(SIMULATED, onExcess="Evict"), plugin=plugin),

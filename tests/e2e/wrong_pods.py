@@ -491,6 +491,15 @@ POLICIES: tuple[WrongPolicy, ...] = (
         todo="Write plugin: {measurement: {scope: Containers}} beside nodes.",
     ),
     WrongPolicy(
+        written="isolation.onExcess: Evict with source: Inventory",
+        spec={
+            **_DRAFT.with_rule(devices={"source": "Inventory"}, isolation={"onExcess": "Evict"}),
+            "plugin": {"measurement": {"scope": "Containers"}},
+        },
+        says="isolation.onExcess Evict needs devices.source NVML",
+        todo="Write isolation.onExcess: Report.",
+    ),
+    WrongPolicy(
         written="source: NVML with simulated cards",
         spec=_DRAFT.with_rule(devices={"source": "NVML", "simulated": [{"count": 1, "memory": "16Gi"}]}),
         says="simulated is only read with source: Simulated",

@@ -80,6 +80,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.placement.quantity:_exponent": "gpushare_core.placement.quantity:read_amount",
     "gpushare_plugin.kubelet.wire:_small_pod": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
+    "gpushare_operator.cluster.readers.share_nodes:_memory_asked": (
+        "gpushare_operator.cluster.readers.share_nodes:read_share_node"
+    ),
     "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_core.allocation_annotation:_beginning": "gpushare_core.allocation_annotation:decode_allocation",
     "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
@@ -290,6 +293,8 @@ OWN: dict[str, str] = {
     "gpushare_cli.output.terminal:_columns": "digits alone, and few",
     "gpushare_cli.wording:age_text": "a number of ours",
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
+    "gpushare_cli.decide.why.running.isolation:_excess": "a number of ours",
+    "gpushare_operator.decide.evictions:_eviction": "a number of ours",
     "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",

@@ -18,6 +18,8 @@ UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 MEMORY_EXCEEDED = "MemoryExceeded"
 ISOLATION_READY = "IsolationReady"
 ISOLATION_IN_FORCE = "IsolationInForce"
+SHARE_TOO_SMALL = "ShareTooSmall"
+"""Reason of that condition where it is True, and of an Event: no program can use the card."""
 """Condition types of a GPUShareNode: its plugin writes them, operator and extender read them."""
 
 SIMULATE_ANNOTATION = f"{GROUP}/simulate"

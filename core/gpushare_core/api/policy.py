@@ -202,6 +202,12 @@ _RULE = rules(
         "isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA: take"
         " None for them",
     ),
+    rule(
+        "!has(self.isolation) || !has(self.isolation.onExcess) || self.isolation.onExcess != 'Evict'"
+        " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Inventory'",
+        "isolation.onExcess Evict needs devices.source NVML, for what containers use of listed cards is not"
+        " measured: take Report for them",
+    ),
 )
 
 

@@ -112,11 +112,12 @@ class Devices(ApiObject, frozen=True, kw_only=True):
     )
     """With source Inventory: the file on the node that lists its cards."""
     injection: Injection = Injection.ENVIRONMENT
-    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with
-    source\n
-    Inventory also device nodes and mounts. CDI: the container runtime gets qualified CDI names."""
+    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with source
+    Inventory also device nodes and mounts.
+
+    CDI: the container runtime gets qualified CDI names."""
     cdi_kind: Annotated[str, Meta(max_length=127, extra_json_schema=_CDI_KIND)] = "nvidia.com/gpu"
-    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may\n
+    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
     name others."""
     health: CardHealth = field(default_factory=CardHealth)
 
@@ -125,9 +126,10 @@ class Measurement(ApiObject, frozen=True, kw_only=True):
     """What is measured of the memory that is in use."""
 
     scope: MeasurementScope = MeasurementScope.CARDS
-    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and
-    whether\n
-    that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
+    """Off: nothing. Cards: how much of each card is in use.
+
+    Containers: also by which container, and whether that is more than it asked for; where a node's cards are
+    NVML's the plugin then runs with hostPID."""
     interval_seconds: Annotated[int, Meta(ge=10, le=3600)] = 30
     """How often the driver is asked."""
 
@@ -136,17 +138,22 @@ class Isolation(ApiObject, frozen=True, kw_only=True):
     """What keeps a container from taking more memory of a card than it asked for."""
 
     memory: MemoryIsolation = MemoryIsolation.NONE
-    """None: nothing does; what it uses is measured and reported. Hook: a library in the container refuses\n
-    CUDA's allocations beyond its share. Driver: the driver does, which needs a driver of the branch r615 or
-    newer,\n
-    cgroup v2, and NVIDIA's container toolkit 1.20.1 or newer. It holds for containers that start from then\n
-    on."""
+    """What holds a container that starts from then on to its share of a card.
+
+    None: nothing; what it uses is measured and reported.
+
+    Hook: a library in the container refuses what a program asks of CUDA beyond the share.
+
+    Driver: NVIDIA's driver refuses it; needs a driver of the branch r615 or newer, cgroup v2, and NVIDIA's
+    container toolkit 1.20.1 or newer."""
     context_memory: _ContextMemory = CONTEXT_MEMORY
-    """With memory Hook: what the first use of a card by a process counts, for the context that CUDA makes
-    there; at most 4Gi."""
+    """With memory Hook: what the first use of a card by a process counts, for CUDA's context there;
+    at most 4Gi. A container whose share is no larger cannot use the card."""
     on_excess: OnExcess = OnExcess.REPORT
-    """Report: a container that has more memory of a card than it asked for is reported. Evict: besides, its\n
-    pod is evicted when that has lasted for graceSeconds; PodDisruptionBudgets are respected."""
+    """Report: a container that has more memory of a card than it asked for is reported.
+
+    Evict: besides, its pod is evicted when that has lasted for graceSeconds; PodDisruptionBudgets are
+    respected."""
     grace_seconds: Annotated[int, Meta(ge=0, le=86400)] = 60
     """With onExcess Evict: how long a container may have more."""
 

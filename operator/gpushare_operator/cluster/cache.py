@@ -165,7 +165,7 @@ class Cache:
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
     _refusals: Mapping[str, str] = field(default_factory=dict)
-    _isolation_files: Mapping[str, IsolationFiles] | None = None
+    _isolation_files: Mapping[str, IsolationFiles | None] | None = None
     _states: StateKeeper = field(default_factory=StateKeeper)
     _indexes: NodeIndexes = field(default_factory=NodeIndexes)
     _snapshot: ClusterSnapshot | None = None
@@ -280,7 +280,7 @@ class Cache:
         self._states.note_unavailable(unavailable)
         return True
 
-    def replace_isolation_files(self, files: Mapping[str, IsolationFiles]) -> bool:
+    def replace_isolation_files(self, files: Mapping[str, IsolationFiles | None]) -> bool:
         if files == self._isolation_files:
             return False
         self._snapshot, self._isolation_files = None, files

@@ -8,7 +8,7 @@ change: after its start, and after the API server was away, the time of every pl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gpushare_core.api.plugin_heartbeat import (
     RENEW_SECONDS,
@@ -85,10 +85,25 @@ def written_by_running_plugins(leases: Iterable[Json], states: Mapping[str, Obse
     return [lease for lease in leases if not _is_of_predecessor(lease.get("spec") or {}, states)]
 
 
-def isolation_files_by_node(leases: Iterable[Json]) -> Mapping[str, IsolationFiles]:
-    """Returns node name -> the files of isolation there, of nodes that have any."""
-    read = ((_node(lease.get("spec") or {}), read_isolation_files(lease)) for lease in leases)
-    return {node: files for node, files in read if node and files is not None}
+def isolation_files_by_node(
+    leases: Iterable[Json], states: Mapping[str, ObservedState], now: datetime
+) -> Mapping[str, IsolationFiles | None]:
+    """Returns node name -> the files of isolation there, of nodes that have any; None where the plugin has
+    started so lately that it may not have said so yet."""
+    by_node = {node: lease for lease in leases if (node := _node(lease.get("spec") or {}))}
+    starting = (name for name, state in states.items() if _has_just_started(state, by_node.get(name), now))
+    read = ((node, read_isolation_files(lease)) for node, lease in by_node.items())
+    return {**dict.fromkeys(starting), **{node: files for node, files in read if files is not None}}
+
+
+def _has_just_started(state: ObservedState, lease: Json | None, now: datetime) -> bool:
+    """Of a Lease that its plugin has renewed, only the node's clock counts."""
+    plugin = state.plugin
+    if plugin is None or not plugin.ready or plugin.started is None or state.unavailable_since:
+        return False
+    renewed = read_time((lease.get("spec") or {}).get("renewTime")) if lease else None
+    last = renewed if renewed and renewed >= plugin.started else now
+    return timedelta() <= last - plugin.started < timedelta(seconds=RENEW_SECONDS)
 
 
 def _is_of_predecessor(spec: Json, states: Mapping[str, ObservedState]) -> bool:

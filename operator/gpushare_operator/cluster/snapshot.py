@@ -42,8 +42,9 @@ class ClusterSnapshot:
     """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
     unavailable: Mapping[str, datetime] = field(default_factory=dict)
     """Node name -> the last sign of its plugin, for unavailable plugins."""
-    isolation_files: Mapping[str, IsolationFiles] | None = None
-    """Node name -> the files of isolation there, as its plugin says; None before that was read."""
+    isolation_files: Mapping[str, IsolationFiles | None] | None = None
+    """Node name -> the files of isolation there, as its plugin says, or None where it has just started; None
+    in place of all before that was read."""
 
     known_states: Mapping[str, ObservedState] | None = field(default=None, compare=False, repr=False)
     """What the objects above make of ``states``, where a keeper has made it already."""

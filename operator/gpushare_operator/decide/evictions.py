@@ -5,6 +5,7 @@ own, since it first saw the excess, and the node's, by a Lease that the plugin r
 plugin that hangs, was killed, or is cut off renews none, and what it has reported may be over.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,13 +13,13 @@ from datetime import datetime, timedelta
 from gpushare_core.api.conditions import TRUE
 from gpushare_core.api.enums import OnExcess
 from gpushare_core.api.names import MEMORY_EXCEEDED
-from gpushare_core.api.share_node import Isolation
 from gpushare_operator.actions import EvictPod
 from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import Excess, ExcessKey, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.nodes.node_assignment import Claimants, assign_node, claimants_of
+from gpushare_operator.decide.nodes.node_assignment import assign_node, claimants_of
+from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.decide.unavailable_plugins import why_unavailable
 
 LOOK_AGAIN_SECONDS = 10.0
@@ -62,23 +63,27 @@ class EvictionPlan:
     actions: tuple[EvictPod, ...] = ()
     retry_after: float | None = None
     """Seconds after which more may be due although nothing has changed."""
+    wanted: frozenset[str] = frozenset()
+    """UIDs of all pods that the policy wants evicted, now or later."""
 
 
 def plan_evictions(snapshot: ClusterSnapshot, policy: PolicyObject, known: KnownExcesses) -> EvictionPlan:
-    """Returns what is due for ``policy``: one eviction for a pod."""
+    """Returns what is due for ``policy``: one eviction for a pod. Those that were refused come last, or a
+    hundred pods that budgets protect would keep all others from being tried."""
     due: dict[str, EvictPod] = {}
-    waits: list[float] = []
-    claimants = claimants_of(snapshot, policy)
+    waits: dict[str, float] = {}
+    planner = NodePlanner(claimants_of(snapshot, policy))
     for name, excesses in sorted(excesses_by_node(snapshot).items()):
-        grace = _grace_seconds(snapshot.states[name], claimants)
+        grace = _grace_seconds(snapshot.states[name], planner)
         if grace is None:
             continue
         for excess in (excess for excess in excesses if excess.uid not in known.done):
             wait = _wait(excess, known, grace, known.renewed.get(name))
-            waits.append(wait or LOOK_AGAIN_SECONDS)
+            waits[excess.uid] = min(wait or LOOK_AGAIN_SECONDS, waits.get(excess.uid, math.inf))
             if not wait:
                 due.setdefault(excess.uid, _eviction(name, policy, excess, known.seconds[excess.key]))
-    return EvictionPlan(tuple(due.values())[:MAX_TOGETHER], min(waits, default=None))
+    in_turn = sorted(due.values(), key=lambda action: known.waits.get(action.excess.uid, -math.inf))
+    return EvictionPlan(tuple(in_turn[:MAX_TOGETHER]), min(waits.values(), default=None), frozenset(waits))
 
 
 def _wait(excess: Excess, known: KnownExcesses, grace: int, renewed: datetime | None) -> float:
@@ -90,22 +95,28 @@ def _wait(excess: Excess, known: KnownExcesses, grace: int, renewed: datetime | 
     return 0.0 if is_confirmed else LOOK_AGAIN_SECONDS
 
 
-def _grace_seconds(state: ObservedState, claimants: Claimants) -> int | None:
+def _grace_seconds(state: ObservedState, planner: NodePlanner) -> int | None:
     """Returns the grace on a node, or None where nothing is evicted: the policy does not ask for it there, or
     what the node's plugin has reported may not be true any more."""
-    isolation, share = _isolation(state, claimants), state.share
-    if share is None or isolation is None or isolation.on_excess is not OnExcess.EVICT:
+    assignment, spec, share = (
+        assign_node(state, planner.claimants),
+        planner.claimants.policy.spec,
+        state.share,
+    )
+    if spec is None or assignment.rule is None or share is None:
+        return None
+    isolation = spec.nodes[assignment.rule].isolation
+    if isolation.on_excess is not OnExcess.EVICT:
         return None
     exceeded = share.conditions.get(MEMORY_EXCEEDED)
     is_reported = exceeded is not None and exceeded.status == TRUE
-    is_current = share.observed_generation == share.generation and not share.deleting
+    is_current = (
+        share.observed_generation == share.generation
+        and not share.deleting
+        and planner.is_current(state, assignment)
+    )
     is_heard = state.node is not None and state.node.ready and not why_unavailable(state)
     return isolation.grace_seconds if is_reported and is_current and is_heard else None
-
-
-def _isolation(state: ObservedState, claimants: Claimants) -> Isolation | None:
-    rule, spec = assign_node(state, claimants).rule, claimants.policy.spec
-    return None if rule is None or spec is None else spec.nodes[rule].isolation
 
 
 def _eviction(node: str, policy: PolicyObject, excess: Excess, seconds: float) -> EvictPod:

@@ -36,7 +36,7 @@ from gpushare_operator.decide.nodes.node_labels import (
     label_node,
     show_counts,
 )
-from gpushare_operator.decide.teardown.isolation import isolation_files
+from gpushare_operator.decide.teardown.isolation import isolation_files, may_have_more_files
 from gpushare_operator.decide.teardown.plugins import clear_counts, remove_own_labels
 from gpushare_operator.decide.teardown.steps import plan_teardown
 from gpushare_operator.decide.unavailable_plugins import doubt_share_node
@@ -205,12 +205,10 @@ def _platform(
 ) -> PluginPlatform:
     """Returns the desired platform; for a policy that cannot be read, the one in force.
 
-    Plugins keep the folder of isolation until they have removed what containers were given. Before their
-    Leases are read nobody knows.
+    Plugins keep the folder of isolation until they have removed what containers were given.
     """
     in_force = PluginPlatform.of_daemon_set(present.body) if present else DEFAULT_PLATFORM
     if policy.spec is None:
         return in_force
-    files = isolation_files(snapshot, policy.name)
-    has_files = in_force.keeps_isolation_files if files is None else bool(files)
+    has_files = bool(isolation_files(snapshot, policy.name)) or may_have_more_files(snapshot, policy.name)
     return PluginPlatform.of_spec(policy.spec, has_isolation_files=has_files)

@@ -62,8 +62,7 @@ class IsolationFolder:
             return Problem(
                 "FolderNotWritable",
                 f"the plugin cannot write the hook's files to {self.path} of this node:"
-                f" {error.strerror or error}; see that the folder is mounted into the plugin, writable, and"
-                " that the disk has room",
+                f" {error.strerror or error}; see that the node's disk has room and is not read-only",
             )
         return None
 
@@ -218,9 +217,10 @@ def _read(name: str, folder: int, limit: int) -> bytes | None:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return None
         return file.read(limit + 1)
 
 

@@ -53,8 +53,7 @@ class IsolationRound:
         if self._isolated() != self._shares:
             await self._look()
         found = findings(self._shares, self._facts)
-        known = self.state.isolation_findings or ()
-        before = [isolated.share for isolated, one in known if one.in_force is False]
+        before = self.state.isolation_findings or ()
         self.state.isolation_findings = found
         await self.events.write(isolation_events(before, found))
 

@@ -81,6 +81,7 @@ ONE_PLUGIN = stays(1, 'gpushare_plugin_registered{node="gpu-1"}')
 TWO_PLUGINS = ONE_PLUGIN | stays(1, 'gpushare_plugin_registered{node="gpu-2"}')
 USED = 'gpushare_container_memory_used_bytes{node="n",card="c",namespace="s",pod="p",container="m"}'
 REQUESTED = USED.replace("_used_", "_requested_")
+IN_FORCE = USED.replace("container_memory_used_bytes", "isolation_in_force")
 NEEDED = stays(1, 'gpushare_policy_backend{policy="default",backend="KubeScheduler"}')
 VOLCANO = stays(1, 'gpushare_policy_backend{policy="default",backend="Volcano"}')
 EXTENDER = stays(1, 'gpushare_build_info{program="gpushare-extender",version="0.1.0"}')
@@ -106,6 +107,10 @@ CASES = [
         "GPUShareMemoryExceeded", stays(9, USED) | stays(8, REQUESTED), stays(8, USED) | stays(8, REQUESTED)
     ),
     Case("GPUSharePluginNotRegistered", node_condition("Registered", 0), node_condition("Registered", 1)),
+    Case(
+        "GPUShareIsolationNotReady", node_condition("IsolationReady", 0), node_condition("IsolationReady", 1)
+    ),
+    Case("GPUShareIsolationNotInForce", stays(0, IN_FORCE), stays(1, IN_FORCE)),
     Case("GPUShareBooksDiffer", node_condition("LedgerInSync", 0), node_condition("LedgerInSync", 1)),
     Case(
         "GPUShareBooksStale",

@@ -14,7 +14,7 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
 from gpushare_operator.evictions import EvictionResult
-from gpushare_operator.reconcile import HEARTBEATS
+from gpushare_operator.reconcile import HEARTBEATS, PolicyReconciler
 
 PODS = paths.pods("team")
 EVENTS = paths.events("team")
@@ -275,6 +275,35 @@ async def test_a_disruption_budget_keeps_the_pod_and_that_is_said_until_it_allow
     assert seen.is_evicted
     await seen.elapse(15)
     assert seen.condition("Degraded")["status"] == "False"
+
+
+async def test_a_policy_that_only_reports_by_now_says_no_more_that_evictions_are_refused() -> None:
+    seen = await world()
+    seen.cluster.api.protected = {"a"}
+    await seen.elapse(75)
+    assert seen.condition("Degraded")["reason"] == "EvictionsRefused"
+    is_only_reported(seen)
+    await seen.elapse(30)
+    assert seen.condition("Degraded")["status"] == "False"
+
+
+async def test_a_policy_that_is_changed_while_the_operator_writes_evicts_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = await world()
+    await seen.elapse(45)
+    seen.seconds += 15
+    seen.operator.now += timedelta(seconds=15)
+    seen.renew()
+    await seen.operator.reconciler.work(HEARTBEATS)
+
+    async def change_meanwhile(*_: object) -> None:
+        is_only_reported(seen)
+        await seen.operator.resync()
+
+    monkeypatch.setattr(PolicyReconciler, "_post_notices", change_meanwhile)
+    await seen.operator.reconciler.work("default")
+    assert seen.evictions == 0
 
 
 async def test_another_pod_of_the_name_is_left_alone() -> None:

@@ -1,8 +1,9 @@
 """Files that containers were given to keep them to their units: from what plugins say in their Leases to what
 the operator leaves running for them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import pytest
 from tests.fakes.operator_cluster import DAEMON_SETS, NAMESPACE, Cluster, Operator, converge
 
 from gpushare_core.api.plugin_heartbeat import heartbeat_lease, isolation_files
@@ -49,6 +50,14 @@ def ready(cluster: Cluster) -> str:
     return next(str(each["message"]) for each in conditions if each["type"] == "Ready")
 
 
+def asks_for_none(cluster: Cluster) -> None:
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"nodes": [NONE]}})
+
+
+def is_deleted(cluster: Cluster) -> None:
+    cluster.delete_policy("default")
+
+
 async def test_a_policy_that_asks_for_isolation_no_more_keeps_the_folder_until_it_is_empty() -> None:
     cluster, operator = await isolating()
     assert has_folder(cluster)
@@ -60,6 +69,20 @@ async def test_a_policy_that_asks_for_isolation_no_more_keeps_the_folder_until_i
     assert has_folder(cluster), "before it has read the Leases"
     await say(cluster, after_a_restart, None)
     assert not has_folder(cluster)
+
+
+@pytest.mark.parametrize("change", [asks_for_none, is_deleted])
+async def test_files_since_the_last_look_at_leases_count(change: Callable[[Cluster], None]) -> None:
+    """The policy asked for them for some seconds only."""
+    cluster, operator = await isolating()
+    await operator.work(HEARTBEATS)
+    needed = heartbeat_lease("gpu-1", "uid", operator.now, files=isolation_files(["default/a"]))
+    cluster.api.put(paths.leases(NAMESPACE), needed)
+    change(cluster)
+    await converge(cluster, operator)
+    assert has_folder(cluster)
+    await say(cluster, operator, None)
+    assert "gpushare-plugin-default" not in cluster.api.of(DAEMON_SETS) or not has_folder(cluster)
 
 
 async def test_a_deleted_policy_waits_for_the_pods_that_need_files_and_names_them() -> None:

@@ -18,10 +18,9 @@ from gpushare_plugin.decide.isolation.kind import CardLimit, GrantedMemory
 from gpushare_plugin.decide.isolation.limits_file import limits_file, read_limits
 
 NUMBERS = array("I", [0, 1])
+LIMITS = (CardLimit(uuid="GPU-0", memory=2**31),)
 IDENTITY, WRITTEN = limits_file(
-    GrantedMemory(
-        numbers=NUMBERS, limits=(CardLimit(uuid="GPU-0", memory=2**31),), context_memory=2**29, folder="/f"
-    )
+    GrantedMemory(numbers=NUMBERS, limits=LIMITS, context_memory=2**29, folder="/f")
 )
 _PARTS = st.sampled_from(
     [b"container ", IDENTITY.encode(), b"\n", b"context ", b"0", b"9" * 30, b"GPU-0 ", b"\0", b"\xb2", b" "]
@@ -34,8 +33,8 @@ _PARTS = st.sampled_from(
 @example(WRITTEN[:-1])
 @example(WRITTEN.replace(b"\n", b"\r\n"))
 def test_a_file_of_limits_is_as_it_was_written_or_none(content: bytes) -> None:
-    limits = read_limits(content, IDENTITY, NUMBERS)
-    assert limits == ({"GPU-0": 2**31} if content == WRITTEN else None)
+    read = read_limits(content, IDENTITY, NUMBERS)
+    assert (read.limits if read else None) == (LIMITS if content == WRITTEN else None)
 
 
 def _lease(text: str) -> Json:

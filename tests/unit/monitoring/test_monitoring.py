@@ -10,6 +10,8 @@ import pytest
 import yaml
 from tests.samples.metrics import Shown, all_shown
 
+from gpushare_core.api.names import ISOLATION_READY
+
 ROOT = Path(__file__).parents[3]
 MONITORING = ROOT / "config" / "monitoring"
 DOCUMENT = ROOT / "docs" / "monitoring.md"
@@ -21,7 +23,10 @@ PROMQL = {
     *("sum", "max", "count", "rate", "increase", "absent", "histogram_quantile", "vector"),
     *("by", "on", "group_left", "and", "or"),
 }
-CONDITIONS = {"Ready", "NodesReady", "Degraded", "BooksAgree", "Registered", "CardsHealthy", "LedgerInSync"}
+CONDITIONS = {
+    *("Ready", "NodesReady", "Degraded", "BooksAgree"),
+    *("Registered", "CardsHealthy", "LedgerInSync", ISOLATION_READY),
+}
 
 OURS = ("gpushare_", "process_", "up")
 SHOWN["up"] = Shown("gauge", frozenset(OF_THE_TARGET))

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from tests.samples.operator import NOW, node, policy, rule, share, share_condition, snapshot
 
+from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
+from gpushare_operator.actions import EvictPod
+from gpushare_operator.apply import Failure, Performed
 from gpushare_operator.cluster.objects import Excess, PolicyObject
 from gpushare_operator.cluster.readers.share_nodes import read_share_node
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
@@ -19,6 +22,9 @@ from gpushare_operator.decide.evictions import (
     KnownExcesses,
     plan_evictions,
 )
+from gpushare_operator.desired.pod_template import digest
+from gpushare_operator.desired.share_nodes import share_node_spec
+from gpushare_operator.evictions import EvictionResult, Evictions
 
 GRACE = 60
 LONG_AGO = NOW - timedelta(hours=1)
@@ -30,9 +36,11 @@ def excess(pod: str = "a", **extra: Any) -> Excess:
     return Excess(namespace="team", pod=pod, used="12Gi", asked="8Gi", **given)
 
 
-def exceeding(*excesses: Excess, owner: PolicyObject = EVICTING, name: str = "gpu-1") -> ClusterSnapshot:
+def exceeding(
+    *excesses: Excess, owner: PolicyObject = EVICTING, name: str = "gpu-1", **extra: Any
+) -> ClusterSnapshot:
     conditions = {**share("gpu-1", owner).conditions, **share_condition("MemoryExceeded")}
-    found = share(name, owner, excesses=excesses, conditions=conditions)
+    found = share(name, owner, excesses=excesses, conditions=conditions, **extra)
     return snapshot(owner, node(name, owner.name), found)
 
 
@@ -57,7 +65,7 @@ def test_a_pod_is_evicted_once_however_many_of_its_containers_and_cards_exceed()
 
 def test_what_is_due_later_is_looked_at_then() -> None:
     plan = planned(exceeding(excess()), known(excess(), seconds=45))
-    assert plan == EvictionPlan((), GRACE - 45)
+    assert plan == EvictionPlan((), GRACE - 45, frozenset({"uid-a"}))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,23 @@ def test_what_is_due_later_is_looked_at_then() -> None:
 )
 def test_an_eviction_waits_where(noted: Mapping[str, Any], again: float | None) -> None:
     plan = planned(exceeding(excess()), known(excess(), **noted))
-    assert plan == EvictionPlan((), again)
+    assert (plan.actions, plan.retry_after) == ((), again)
+
+
+def test_pods_that_budgets_protect_do_not_keep_others_from_being_tried() -> None:
+    protected = [excess(f"pod-{number:03}") for number in range(2 * MAX_TOGETHER)]
+    waits = {each.uid: -float(number) for number, each in enumerate(protected)}
+    seen = exceeding(*protected, excess("z"))
+    first, second, *_ = evicted(planned(seen, known(*protected, excess("z"), waits=waits)))
+    assert first == "team/z", "it was never tried"
+    assert second == f"team/{protected[-1].pod}", "it has waited longest"
+
+
+def test_what_follows_from_an_earlier_spec_evicts_nobody() -> None:
+    """The policy lets contexts have more by now, and its GPUShareNode could not be written yet."""
+    isolation = {"onExcess": "Evict", "graceSeconds": GRACE, "contextMemory": "2Gi"}
+    lenient = policy("default", rule("gpu-1", isolation=isolation))
+    assert planned(exceeding(excess()), known(excess()), lenient) == EvictionPlan()
 
 
 def test_few_are_evicted_together() -> None:
@@ -106,7 +130,21 @@ def test_the_rule_of_the_node_counts() -> None:
     owner = policy("default", reporting, rule("gpu-2", isolation={"onExcess": "Evict", "graceSeconds": 0}))
     noted = known(excess(), renewed={"gpu-1": NOW, "gpu-2": NOW})
     assert evicted(planned(exceeding(excess(), owner=owner), noted, owner)) == []
-    assert evicted(planned(exceeding(excess(), owner=owner, name="gpu-2"), noted, owner)) == ["team/a"]
+    spec = share_node_spec(owner, owner.spec.nodes[1]) if owner.spec else {}
+    on_second = exceeding(excess(), owner=owner, name="gpu-2", spec=spec, spec_hash=digest(spec))
+    assert evicted(planned(on_second, noted, owner)) == ["team/a"]
+
+
+def test_pods_of_a_namespace_that_is_being_deleted_are_not_tried_again() -> None:
+    action = EvictPod(node="gpu-1", policy="default", excess=excess(), seconds=GRACE)
+    message = (
+        'pods "a" is forbidden: unable to create new content in namespace team because it is being terminated'
+    )
+    results: list[EvictionResult] = []
+    evictions = Evictions(lambda: 0.0, results.append)
+    refused = Failure(action, ApiError(403, "Forbidden", message))
+    assert evictions.conclude(Performed([action], [refused]), NOW) == []
+    assert (results, evictions.refused("default")) == ([EvictionResult.GONE], [])
 
 
 SHARE: Json = {"namespace": "team", "name": "a", "uid": "uid-a", "container": "main", "units": 2}

@@ -257,7 +257,46 @@ def test_a_policy_says_so_of_its_node() -> None:
     assert why_not_ready(state(ready=False)) == "the node itself is not Ready"
 
 
+NEEDED = isolation_files(["default/a"])
+RUNNING = PodObject(name="plugin-x", component="plugin", node="gpu-1", ready=True, started=NOON)
+
+
 def test_files_of_isolation_are_known_by_node() -> None:
-    needed = isolation_files(["default/a"])
-    leases = [heartbeat_lease("gpu-1", "uid", NOON, files=needed), heartbeat_lease("gpu-2", "uid", NOON), {}]
-    assert isolation_files_by_node(leases) == {"gpu-1": needed}
+    leases = [heartbeat_lease("gpu-1", "uid", NOON, files=NEEDED), heartbeat_lease("gpu-2", "uid", NOON), {}]
+    assert isolation_files_by_node(leases, {}, NOON) == {"gpu-1": NEEDED}
+
+
+@pytest.mark.parametrize(
+    ("renewed", "now", "plugin", "is_known"),
+    [
+        pytest.param(-20.0, 5.0, RUNNING, False, id="by its predecessor"),
+        pytest.param(2.0, 5.0, RUNNING, False, id="at its start"),
+        pytest.param(2.0, -3600.0, RUNNING, False, id="at its start, by a clock ahead"),
+        pytest.param(None, 5.0, RUNNING, False, id="not yet"),
+        pytest.param(RENEW_SECONDS, 5.0, RUNNING, True, id="since"),
+        pytest.param(-20.0, 3600.0, RUNNING, True, id="by a predecessor that had one"),
+        pytest.param(None, 3600.0, RUNNING, True, id="never, by an earlier version"),
+        pytest.param(None, -3600.0, RUNNING, True, id="never, by a clock ahead"),
+        pytest.param(-20.0, 5.0, replace(RUNNING, ready=False), True, id="by one that crashes"),
+    ],
+)
+def test_a_plugin_that_has_just_started_has_not_told_of_files(
+    *, renewed: float | None, now: float, plugin: PodObject, is_known: bool
+) -> None:
+    """``renewed`` and ``now`` are in seconds after its start."""
+    leases = [] if renewed is None else [lease("gpu-1", renewed=NOON + timedelta(seconds=renewed))]
+    states = {"gpu-1": ObservedState("gpu-1", NodeObject(name="gpu-1", ready=True), None, (plugin,))}
+    told = isolation_files_by_node(leases, states, NOON + timedelta(seconds=now))
+    assert told == ({} if is_known else {"gpu-1": None})
+
+
+def test_what_a_predecessor_told_of_files_counts_until_its_plugin_tells() -> None:
+    states = {"gpu-1": ObservedState("gpu-1", NodeObject(name="gpu-1", ready=True), None, (RUNNING,))}
+    leases = [heartbeat_lease("gpu-1", "uid", NOON, files=NEEDED)]
+    assert isolation_files_by_node(leases, states, NOON) == {"gpu-1": NEEDED}
+
+
+def test_a_plugin_that_fell_silent_after_its_start_is_not_waited_for() -> None:
+    silent = ObservedState("gpu-1", NodeObject(name="gpu-1", ready=True), None, (RUNNING,), NOON)
+    leases = [lease("gpu-1", renewed=NOON + timedelta(seconds=2))]
+    assert isolation_files_by_node(leases, {"gpu-1": silent}, NOON) == {}

@@ -170,7 +170,9 @@ def test_everything_that_is_still_there_is_named() -> None:
 HOOKED = PluginPlatform(folders=(ISOLATION,))
 
 
-def with_files(files: Mapping[str, IsolationFiles] | None, owner: PolicyObject = GONE) -> ClusterSnapshot:
+def with_files(
+    files: Mapping[str, IsolationFiles | None] | None, owner: PolicyObject = GONE
+) -> ClusterSnapshot:
     """Schedulers are disconnected, and plugins run that may have made files of isolation."""
     daemon_set = plugins(owner, body=plugin_daemon_set(owner, INSTALLATION, HOOKED))
     nodes = (node("gpu-1", "default"), node("gpu-2", "default", ready=False), node("gpu-3", "other"))
@@ -193,10 +195,11 @@ def test_plugins_stay_while_containers_need_the_files_that_they_were_given() -> 
     [
         pytest.param({"gpu-1": isolation_files([])}, ("gpu-1",), id="they are being removed"),
         pytest.param(None, (), id="no plugin was asked yet"),
+        pytest.param({"gpu-1": None}, (), id="a plugin has just started"),
     ],
 )
 def test_plugins_stay_until_they_have_removed_the_files(
-    files: Mapping[str, IsolationFiles] | None, names: tuple[str, ...]
+    files: Mapping[str, IsolationFiles | None] | None, names: tuple[str, ...]
 ) -> None:
     seen = with_files(files)
     assert policy_actions(seen) == []
@@ -208,12 +211,13 @@ def test_plugins_stay_until_they_have_removed_the_files(
     [
         pytest.param({}, id="none"),
         pytest.param({"gpu-2": NEEDED}, id="on a node that is not Ready"),
+        pytest.param({"gpu-2": None}, id="on a node that is not Ready, where it has just started"),
         pytest.param({"gpu-3": NEEDED}, id="on another policy's node"),
         pytest.param({"gone": NEEDED}, id="on a node that is gone"),
     ],
 )
 def test_files_that_no_plugin_of_the_policy_removes_are_not_waited_for(
-    files: Mapping[str, IsolationFiles],
+    files: Mapping[str, IsolationFiles | None],
 ) -> None:
     assert "DeleteDaemonSet" in class_names(policy_actions(with_files(files)))
 

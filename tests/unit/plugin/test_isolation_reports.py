@@ -46,14 +46,13 @@ from gpushare_plugin.devices.card import Equipment, HostMount, Reading
 
 MIB = 2**20
 NUMBERS = array("I", [0, 1])
-IDENTITY, WRITTEN = limits_file(
-    GrantedMemory(
-        numbers=NUMBERS,
-        limits=(CardLimit(uuid="GPU-0", memory=2 * GIB),),
-        context_memory=600 * MIB,
-        folder="/isolation",
-    )
+GRANTED = GrantedMemory(
+    numbers=NUMBERS,
+    limits=(CardLimit(uuid="GPU-0", memory=2 * GIB),),
+    context_memory=600 * MIB,
+    folder="/isolation",
 )
+IDENTITY, WRITTEN = limits_file(GRANTED)
 HOOKED = GivenIsolation(kind=MemoryIsolation.HOOK, identity=IDENTITY)
 LACKING = Problem("LibraryMissing", "the image has no library: use another")
 ASKED = Isolation(memory=MemoryIsolation.HOOK)
@@ -169,8 +168,21 @@ def test_an_event_is_written_when_a_share_is_not_held_any_more() -> None:
     (event,) = isolation_events([], broken)
     assert (event.pod, event.reason, event.warning) == (name_of("a"), "IsolationNotInForce", True)
     assert "file of limits is gone" in event.note
-    assert not isolation_events([SHARE], broken)
+    assert not isolation_events(broken, broken)
     assert not isolation_events([], [(ISOLATED, finding())])
+
+
+@pytest.mark.parametrize(("memory", "is_told"), [(600 * MIB, True), (601 * MIB, False)])
+def test_a_share_that_leaves_no_memory_beside_a_context_is_told(memory: int, is_told: bool) -> None:  # noqa: FBT001
+    identity, written = limits_file(replace(GRANTED, limits=(CardLimit(uuid="GPU-0", memory=memory),)))
+    small = replace(ISOLATED, given=replace(HOOKED, identity=identity), memory=memory)
+    found = findings([small], facts(limits={identity: written}))
+    _, in_force = isolation_conditions(READY, found, [])
+    assert in_force.status == "True"
+    told = [in_force.message, *(event.note for event in isolation_events([], found))]
+    assert all(("used up by the 600Mi" in message) is is_told for message in told), told
+    assert [event.reason for event in isolation_events([], found)] == ["ShareTooSmall"] * is_told
+    assert not isolation_events(found, found)
 
 
 def test_metrics_have_the_limit_and_whether_it_is_in_force() -> None:

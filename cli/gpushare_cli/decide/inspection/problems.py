@@ -18,6 +18,7 @@ from gpushare_core.api.names import (
     LEDGER_IN_SYNC,
     MEMORY_EXCEEDED,
     REGISTERED,
+    SHARE_TOO_SMALL,
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
@@ -34,6 +35,8 @@ GOOD_STATUS = {
 """Condition of a GPUShareNode -> its status where all is well. The others are shown card by card."""
 UNKNOWN_CARDS = "UnknownCards"
 """Reason of ``CardsCordoned`` where the annotation names a card that there is not."""
+_WRONG_REASONS = ((CARDS_CORDONED, UNKNOWN_CARDS), (ISOLATION_IN_FORCE, SHARE_TOO_SMALL))
+"""Whatever the condition's status."""
 
 REPAIRED = "Once it is repaired it returns by itself after a quiet time, or at once by:"
 
@@ -68,7 +71,7 @@ def _conditions(node: ObservedShareNode, cards: Sequence[SharedCard]) -> Iterabl
         good = GOOD_STATUS.get(condition.type, condition.status)
         is_said_by_card = condition.type == CARDS_HEALTHY and condition.status == FALSE and says_sick
         is_wrong = condition.status != good and not is_said_by_card
-        if is_wrong or (condition.type == CARDS_CORDONED and condition.reason == UNKNOWN_CARDS):
+        if is_wrong or (condition.type, condition.reason) in _WRONG_REASONS:
             yield NodeProblem(
                 reason=condition.type,
                 message=f"{condition.type} is {condition.status} ({condition.reason}): {condition.message}",

@@ -17,6 +17,7 @@ from gpushare_core.api.names import (
     LEDGER_IN_SYNC,
     MEMORY_EXCEEDED,
     REGISTERED,
+    SHARE_TOO_SMALL,
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
@@ -196,6 +197,9 @@ def _isolation_in_force(_node: NodeState, condition: ObservedCondition) -> Itera
     elif condition.status == UNKNOWN:
         sentence = "it is not known whether containers are held to their share"
         yield NodeRow(_WARNING, sentence, _DESCRIBE), condition.reason, condition.message
+    elif condition.reason == SHARE_TOO_SMALL:
+        sentence = "containers have too small a share for any program to use the card"
+        yield NodeRow(Severity.NOTE, sentence, _INSPECT), condition.reason, condition.message
     elif condition.status == TRUE and condition.message:
         sentence = "containers are held to less than their share of some cards"
         yield NodeRow(Severity.NOTE, sentence, _INSPECT), "SmallestShare", condition.message

@@ -118,11 +118,17 @@ def policy_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
         yield from found or _unready(policy)
 
 
+def _waits_for(message: str) -> str:
+    """Returns the end of what a policy says that is being deleted: what is still there."""
+    _, word, remaining = message.rpartition("still there: ")
+    return word + remaining
+
+
 def _of_policy(facts: StatusFacts, policy: ObservedPolicy) -> Iterator[StatusProblem]:
     if policy.metadata.deletion_timestamp:
         ready = policy.condition(READY)
         row = PolicyRow(Severity.NOTE, "it is being deleted", f"kubectl get gpusharepolicy {NAME} --watch")
-        yield _problem(policy, row, DELETING, ready.message if ready else "")
+        yield _problem(policy, row, DELETING, _waits_for(ready.message if ready else ""))
         return
     if not policy.is_seen:
         row = PolicyRow(_ERROR, "no operator has seen what it asks for now", _DESCRIBE)

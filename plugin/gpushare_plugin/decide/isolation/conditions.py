@@ -9,14 +9,14 @@ from gpushare_core.api.conditions import (
     condition_unknown,
 )
 from gpushare_core.api.enums import MemoryIsolation
-from gpushare_core.api.names import ISOLATION_IN_FORCE, ISOLATION_READY
+from gpushare_core.api.names import ISOLATION_IN_FORCE, ISOLATION_READY, SHARE_TOO_SMALL
 from gpushare_plugin.decide.held.pod_events import PodEvent
 from gpushare_plugin.decide.isolation.kind import IsolatedShare, IsolationFinding
 from gpushare_plugin.decide.isolation.node_isolation import NOT_DECIDED, Findings, IsolationDecision
-from gpushare_plugin.decide.use.container_use import ContainerShare
 
 NOT_IN_FORCE = "IsolationNotInForce"
 """Reason of the Event and of the condition."""
+_CONSEQUENCES = {NOT_IN_FORCE: ": it may take more memory of the card than it asked for", SHARE_TOO_SMALL: ""}
 MAX_NAMED = 10
 """Containers in a condition's message."""
 
@@ -61,7 +61,8 @@ def _in_force(found: Findings) -> Iterable[ConditionState]:
         yield condition_unknown(ISOLATION_IN_FORCE, "NotKnown", _named(unknown))
     elif found:
         noted = [pair for pair in found if pair[1].seen]
-        yield condition_true(ISOLATION_IN_FORCE, "InForce", _named(noted))
+        reason = SHARE_TOO_SMALL if any(finding.is_useless for _, finding in noted) else "InForce"
+        yield condition_true(ISOLATION_IN_FORCE, reason, _named(noted))
 
 
 def _named(found: Sequence[tuple[IsolatedShare, IsolationFinding]]) -> str:
@@ -79,19 +80,26 @@ def _sentence(isolated: IsolatedShare, finding: IsolationFinding) -> str:
     )
 
 
-def isolation_events(before: Iterable[ContainerShare], found: Findings) -> list[PodEvent]:
-    """Returns an Event for each share that is not in force and was not so ``before``."""
-    known = {*before}
+def isolation_events(before: Findings, found: Findings) -> list[PodEvent]:
+    """Returns an Event for each share that does not do what it is for, and did so ``before``."""
+    known = {(isolated.share, _reason(finding)) for isolated, finding in before}
     return [
         PodEvent(
             pod=isolated.share.pod,
             uid=isolated.share.uid,
-            reason=NOT_IN_FORCE,
-            note=f"{_sentence(isolated, finding)}: it may take more memory of the card than it asked for",
+            reason=reason,
+            note=_sentence(isolated, finding) + _CONSEQUENCES[reason],
             warning=True,
             action="Isolating",
             occasion=f"{isolated.share.container}/{isolated.share.card}",
         )
         for isolated, finding in found
-        if finding.in_force is False and isolated.share not in known
+        if (reason := _reason(finding)) and (isolated.share, reason) not in known
     ]
+
+
+def _reason(finding: IsolationFinding) -> str:
+    """Returns that of the Event; empty where there is nothing to tell."""
+    if finding.in_force is False:
+        return NOT_IN_FORCE
+    return SHARE_TOO_SMALL if finding.is_useless else ""

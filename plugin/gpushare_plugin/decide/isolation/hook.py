@@ -11,6 +11,7 @@ from gpushare_plugin.decide.isolation.kind import (
     IsolationKind,
 )
 from gpushare_plugin.decide.isolation.limits_file import limits_file, read_limits
+from gpushare_plugin.decide.units.quantity_text import quantity_text
 from gpushare_plugin.devices.card import HostMount
 
 LIBRARY = "libgpushare-cuda.so"
@@ -23,6 +24,13 @@ PRELOAD_PATH = "/etc/ld.so.preload"
 BYPASSED = (
     "it is measured to have more memory than the hook lets pass: its program gets round the hook, as a static"
     " one or one of musl does"
+)
+UNLIMITED = "nothing limits it once it restarts"
+"""Containerd makes an empty folder where the source of a mount is missing."""
+TOO_SMALL = (
+    "its share of {share} is used up by the {context} that a process's CUDA context counts, so CUDA is out of"
+    " memory as soon as a program uses the card: ask for more units, or lower isolation.contextMemory in the"
+    " policy if a context takes less on this card"
 )
 PRELOAD_CONTENT = f"{LIBRARY_PATH}\n".encode()
 NOT_KNOWN = "the kubelet's checkpoint does not say which file of limits it was given"
@@ -51,17 +59,20 @@ def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFindin
     if content is None:
         return IsolationFinding(
             in_force=False,
-            seen="its file of limits is gone from the node: the container cannot start again",
+            seen=f"its file of limits is gone from the node: {UNLIMITED}",
         )
-    limits = read_limits(content, isolated.given.identity, isolated.numbers)
-    if limits is None:
+    given = read_limits(content, isolated.given.identity, isolated.numbers)
+    if given is None:
         return IsolationFinding(in_force=False, seen="its file of limits is not as it was written")
-    limit = limits.get(isolated.share.card, 0)
+    limit = next((one.memory for one in given.limits if one.uuid == isolated.share.card), 0)
     if missing := facts.hook.missing:
-        seen = f"{' and '.join(missing)} is gone from the node: the container cannot start again"
+        seen = f"{' and '.join(missing)} is gone from the node: {UNLIMITED}"
         return IsolationFinding(in_force=False, seen=seen, limit=limit)
     if isolated.share in facts.hook.exceeding:
         return IsolationFinding(in_force=False, seen=BYPASSED, limit=limit)
+    if limit <= given.context_memory:
+        too_small = TOO_SMALL.format(share=quantity_text(limit), context=quantity_text(given.context_memory))
+        return IsolationFinding(in_force=True, seen=too_small, limit=limit, is_useless=True)
     return IsolationFinding(in_force=True, limit=limit)
 
 

@@ -43,15 +43,13 @@ def context_memory(content: bytes) -> int:
     return int(head[2]) if head else 0
 
 
-def read_limits(content: bytes, identity: str, numbers: "array[int]") -> dict[str, int] | None:
-    """Returns card UUID -> bytes by the ``content`` of the file of ``identity``, or None where it is not as
-    it was written for the container that has the units ``numbers``."""
+def read_limits(content: bytes, identity: str, numbers: "array[int]") -> GrantedMemory | None:
+    """Returns what the ``content`` of the file of ``identity`` says, or None where it is not as it was
+    written for the container that has the units ``numbers``."""
     text = content[:MAX_FILE].decode("ascii", errors="replace")
     head = _HEAD.match(text)
     if head is None or head[1] != identity:
         return None
     limits = [CardLimit(uuid=line[1], memory=int(line[2])) for line in _LINE.finditer(text, head.end())]
     granted = GrantedMemory(numbers=numbers, limits=tuple(limits), context_memory=int(head[2]), folder="")
-    if limits_file(granted) != (identity, content):
-        return None
-    return {limit.uuid: limit.memory for limit in limits}
+    return granted if limits_file(granted) == (identity, content) else None

@@ -113,9 +113,11 @@ def test_a_node_that_cannot_have_it_takes_no_pods() -> None:
     assert problem.message == f"IsolationReady is False (HookMissing): {NO_HOOK}"
 
 
-@pytest.mark.parametrize("status", ["False", "Unknown"])
-def test_what_is_not_in_force_is_a_problem(status: str) -> None:
-    said = condition("IsolationInForce", status, "LimitDiffers", "a/x has 8Gi instead of 4Gi.")
+@pytest.mark.parametrize(
+    ("status", "reason"), [("False", "LimitDiffers"), ("Unknown", "NotKnown"), ("True", "ShareTooSmall")]
+)
+def test_what_is_not_in_force_or_of_no_use_is_a_problem(status: str, reason: str) -> None:
+    said = condition("IsolationInForce", status, reason, "a/x has 8Gi instead of 4Gi.")
     node = a_node(card(0, 16, share("a/x", 4, isolation="Driver")), conditions=(*HELD[:-1], said))
     assert [problem.reason for problem in node.problems] == ["IsolationInForce"]
     assert node.isolation

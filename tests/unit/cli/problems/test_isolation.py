@@ -79,6 +79,13 @@ def test_what_the_driver_holds_to_its_smallest_share_is_a_note() -> None:
     assert note.detail == "container main of pod ml/a on card 0, given Driver: 8Gi of 16Gi"
 
 
+def test_a_share_that_is_too_small_for_a_context_is_a_note() -> None:
+    said = "container main of pod ml/a on card GPU-gpu-1-0, given Hook: its share of 256Mi is used up"
+    (note,) = problems(isolated(condition("IsolationInForce", "True", "ShareTooSmall", said)))
+    assert (note.severity, note.reason) == ("note", "ShareTooSmall")
+    assert "too small a share" in note.sentence
+
+
 def test_containers_from_before_are_a_note() -> None:
     shares = (share("a"), share("a", container="two"), share("b", "Hook"))
     (note,) = problems(isolated(shares=shares), isolated(name="gpu-2", shares=(share("c"),)))

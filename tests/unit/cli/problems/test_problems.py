@@ -171,8 +171,11 @@ def test_a_policy_without_nodes_is_one_problem() -> None:
 
 
 def test_a_policy_that_is_being_deleted_is_a_note() -> None:
-    policy = policy_object(condition("Ready", "False", "Deleting", "still there: Job x"), deleting=True)
-    assert told(facts(policies=policies_of(policy)))[:2] == ("note", "Deleting")
+    message = "everything is being taken back: kube-scheduler is as it was; still there: Job x"
+    policy = policy_object(condition("Ready", "False", "Deleting", message), deleting=True)
+    found = facts(policies=policies_of(policy))
+    assert told(found)[:2] == ("note", "Deleting")
+    assert [problem.detail for problem in all_problems(found)] == ["still there: Job x"]
 
 
 def test_a_policy_that_no_operator_has_seen() -> None:

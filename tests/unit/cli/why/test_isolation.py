@@ -112,6 +112,20 @@ def test_what_is_not_in_force_is_said() -> None:
     )
 
 
+@pytest.mark.parametrize(("pod", "is_said"), [("ml/train", True), ("ml/train-2", False)])
+def test_of_isolation_in_force_what_is_said_of_the_pod_is_worth_knowing(pod: str, is_said: bool) -> None:  # noqa: FBT001
+    too_small = {
+        "type": "IsolationInForce",
+        "status": "True",
+        "reason": "ShareTooSmall",
+        "message": f"container main of pod {pod} on card GPU-0, given Hook: its share is used up",
+    }
+    report = explained(node_of(card_of(share(4, isolation="Hook")), conditions=(too_small,)))
+    assert report.isolation[1:] == is_said * [
+        f"On gpu-1 IsolationInForce is True (ShareTooSmall): {too_small['message']}"
+    ]
+
+
 @pytest.mark.parametrize(
     ("since", "said"),
     [

@@ -31,7 +31,7 @@ def isolation_sentences(situation: PodSituation) -> list[str]:
         return []
     containers = _containers(situation, node)
     return [
-        *_held(containers, node),
+        *_held(containers, node, f"pod {situation.namespace}/{situation.name} "),
         *(sentence for name, own in containers.items() for sentence in _excess(situation, node, name, own)),
         *eviction_sentences(situation),
     ]
@@ -57,7 +57,7 @@ def _containers(situation: PodSituation, node: ObservedShareNode) -> Mapping[str
     return found
 
 
-def _held(containers: Mapping[str, Holdings], node: ObservedShareNode) -> Iterator[str]:
+def _held(containers: Mapping[str, Holdings], node: ObservedShareNode, own_name: str) -> Iterator[str]:
     is_held = any(share.isolation for own in containers.values() for _, share in own)
     policy, asked, given = node.spec.policy, node.spec.isolation.memory, node.status.isolation
     hope = ": a new pod has it" if given == asked else ""
@@ -69,7 +69,7 @@ def _held(containers: Mapping[str, Holdings], node: ObservedShareNode) -> Iterat
         elif limits := [(index, share) for index, share in own if share.limit_bytes is not None]:
             yield f"Container {name}: {_limits(limits)}."
     in_force = node.condition(ISOLATION_IN_FORCE)
-    if is_held and in_force and in_force.status != TRUE:
+    if is_held and in_force and (in_force.status != TRUE or own_name in in_force.message):
         yield f"On {node.name} IsolationInForce is {in_force.status} ({in_force.reason}): {in_force.message}"
 
 
