@@ -9,7 +9,7 @@
 # COMPILER is split at blanks. FLAGs for tests only:
 #   -DHOOK_LIMITS='"PATH"'          the limits file, instead of /etc/gpushare/limits
 #   -DHOOK_LEDGER_FOLDER='"PATH"'   the ledger's folder, instead of /dev/shm
-#   -DHOOK_PAUSE='"FOLDER"'         points to stop at: see pause.h
+#   -DHOOK_PAUSE='"FOLDER"'         points to stop at: see kernel/pause.h
 #   -DHOOK_MUTANT_NO_LOCK           a wrong hook, which does not lock its ledger
 set -eu
 export LC_ALL=C # the order of the files is that of the bytes, too
@@ -31,4 +31,4 @@ exec $compiler -std=gnu11 -O2 -g0 -Wall -Wextra -Werror -ffreestanding -fPIC -fv
     -ffile-prefix-map="$folder"=hook "$@" \
     -shared -nostdlib -s -Wl,-soname,libgpushare-cuda.so -Wl,--build-id=none -Wl,--hash-style=both \
     -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack \
-    -o "$output" ./*.c
+    -I. -Ikernel -Iloader -Ishare -Icuda -o "$output" kernel/*.c loader/*.c share/*.c cuda/*.c

@@ -25,3 +25,33 @@ struct location {
     int id;
 };
 #define LOCATION_DEVICE 1
+
+struct array_v1 {
+    unsigned width, height;
+    int format;
+    unsigned channels;
+};
+struct array_v2 {
+    size_t width, height;
+    int format;
+    unsigned channels;
+};
+struct array3d_v1 {
+    unsigned width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
+struct array3d_v2 {
+    size_t width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
+/* The begin of the driver's structures; the rest is not looked into. */
+struct pool_properties {
+    int allocation_type, handle_types;
+    struct location location;
+};
+struct allocation_properties {
+    int type, handle_types;
+    struct location location;
+};

@@ -13,8 +13,8 @@ from pathlib import Path
 from bench.figures import Figure, NotMeasuredError, at_most
 from bench.rows.workplace import Workplace
 from tests.fakes.cuda_driver import GIB, CudaDriver
-from tests.fakes.cuda_hook import compiled_hook
 from tests.fakes.cuda_user import User, make_programs
+from tests.fakes.hook_library import compiled_hook
 
 CARD = "GPU-00000000-0000-0000-0000-000000000000"
 ALLOCATIONS = 20_000

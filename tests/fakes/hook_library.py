@@ -6,6 +6,7 @@
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,29 @@ CACHE = ROOT / "build" / "hook"
 NAME = "libgpushare-cuda.so"
 ARCHITECTURES = ("aarch64", "x86_64")
 THIS_MACHINE = platform.machine()
+
+
+@cache
+def covered() -> frozenset[str]:
+    """Returns the functions of the driver that it answers, as the driver exports them."""
+    return _listed("COVERED")
+
+
+@cache
+def known() -> frozenset[str]:
+    """Returns those, and the ones that it calls."""
+    return _listed("COVERED|CALLED")
+
+
+def _listed(words: str) -> frozenset[str]:
+    text = (SOURCES / "loader/functions.def").read_text()
+    return frozenset(re.findall(rf"^(?:{words})\((\w+),", text, re.MULTILINE))
+
+
+@cache
+def compiled_hook(*flags: str) -> bytes:
+    """Returns the library for this machine: ``hook/build.sh`` says which flags there are."""
+    return hook_library(*flags).read_bytes()
 
 
 @cache

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fakes.cuda_driver import MIB
-from tests.fakes.cuda_hook import compiled_hook
 from tests.fakes.cuda_user import USERS, User, make_programs
+from tests.fakes.hook_library import compiled_hook
 from tests.fakes.nvml_figures import RealCard
 
 BUILT = "GPUSHARE_HOOK_FOLDER"

@@ -20,7 +20,7 @@ COLUMNS = (
     TableColumn(header="ready"),
     TableColumn(header="nodes", is_number=True),
     TableColumn(header="cards", is_number=True),
-    TableColumn(header="units held", shrink=Shrink.FOLD, min_width=14),
+    TableColumn(header="units held", shrink=Shrink.FOLD, min_width=8),
     TableColumn(header="unit", shrink=Shrink.FOLD, min_width=8),
     TableColumn(header="memory held"),
     TableColumn(header="memory used", only_wide=True),

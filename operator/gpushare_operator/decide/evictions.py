@@ -18,9 +18,10 @@ from gpushare_operator.cluster.nodes.node_index import NOTHING, Entry
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import Excess, ExcessKey, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.nodes.node_assignment import assign_node, claimants_of
-from gpushare_operator.decide.policy_plan import NodePlanner
+from gpushare_operator.decide.nodes.node_assignment import Claimants, assign_node, claimants_of
 from gpushare_operator.decide.unavailable_plugins import why_unavailable
+from gpushare_operator.desired.pod_template import digest
+from gpushare_operator.desired.share_nodes import share_node_spec
 
 LOOK_AGAIN_SECONDS = 10.0
 """While the plugin has not renewed its Lease since, and between two rounds of evictions."""
@@ -72,9 +73,9 @@ def plan_evictions(snapshot: ClusterSnapshot, policy: PolicyObject, known: Known
     hundred pods that budgets protect would keep all others from being tried."""
     due: dict[str, EvictPod] = {}
     waits: dict[str, float] = {}
-    planner = NodePlanner(claimants_of(snapshot, policy))
+    claimants = claimants_of(snapshot, policy)
     for name, excesses in sorted(excesses_by_node(snapshot).items()):
-        grace = _grace_seconds(snapshot.states[name], planner)
+        grace = _grace_seconds(snapshot.states[name], claimants)
         if grace is None:
             continue
         for excess in (excess for excess in excesses if excess.uid not in known.done):
@@ -95,17 +96,18 @@ def _wait(excess: Excess, known: KnownExcesses, grace: int, renewed: datetime | 
     return 0.0 if is_confirmed else LOOK_AGAIN_SECONDS
 
 
-def _grace_seconds(state: ObservedState, planner: NodePlanner) -> int | None:
+def _grace_seconds(state: ObservedState, claimants: Claimants) -> int | None:
     """Returns the grace on a node, or None where nothing is evicted: the policy does not ask for it there, or
     what the node's plugin has reported may not be true any more."""
     assignment, spec, share = (
-        assign_node(state, planner.claimants),
-        planner.claimants.policy.spec,
+        assign_node(state, claimants),
+        claimants.policy.spec,
         state.share,
     )
     if spec is None or assignment.rule is None or share is None:
         return None
-    isolation = spec.nodes[assignment.rule].isolation
+    rule = spec.nodes[assignment.rule]
+    isolation = rule.isolation
     if isolation.on_excess is not OnExcess.EVICT:
         return None
     exceeded = share.conditions.get(MEMORY_EXCEEDED)
@@ -113,7 +115,7 @@ def _grace_seconds(state: ObservedState, planner: NodePlanner) -> int | None:
     is_current = (
         share.observed_generation == share.generation
         and not share.deleting
-        and planner.is_current(state, assignment)
+        and share.spec_hash == digest(share_node_spec(claimants.policy, rule))
     )
     is_heard = state.node is not None and state.node.ready and not why_unavailable(state)
     return isolation.grace_seconds if is_reported and is_current and is_heard else None

@@ -163,7 +163,28 @@ def plan_policy(
         plugin = [apply for apply in plugin if not _loses_nodes(snapshot, apply)]
     # The plugin last: once its DaemonSet is there, each new label makes the DaemonSet controller go through
     # all nodes and start a pod, which slows down the labelling of the other nodes.
-    return Plan((*_in_order(nodes.results), *plugin))
+    return Plan((*_in_order(_without_kept_plugins(snapshot, policy, nodes.results)), *plugin))
+
+
+def _without_kept_plugins(
+    snapshot: ClusterSnapshot, policy: PolicyObject, by_node: Mapping[str, NodeActions]
+) -> Mapping[str, NodeActions]:
+    """Returns ``by_node`` without taking the plugin from nodes that share no longer, while containers there
+    need files that only a plugin removes. Another policy's plugin does that, too."""
+    kept = {
+        name
+        for name in isolation_files(snapshot, policy.name)
+        if Stage.RELEASE_LABELS in by_node.get(name, {}) and not _goes_to_another(snapshot, policy, name)
+    }
+    if policy.leaves_isolation_files or not kept:
+        return by_node
+    return {name: actions for name, actions in by_node.items() if name not in kept}
+
+
+def _goes_to_another(snapshot: ClusterSnapshot, policy: PolicyObject, node: str) -> bool:
+    others = (other for other in snapshot.policies.values() if other.name != policy.name)
+    assignments = (assign_node(snapshot.states[node], claimants_of(snapshot, other)) for other in others)
+    return any(assignment.waits_for for assignment in assignments)
 
 
 def _marks_node(actions: NodeActions) -> bool:

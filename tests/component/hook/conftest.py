@@ -10,8 +10,8 @@ import pytest
 from tests.component.hook.share import FIRST, SECOND, SHARE
 from tests.fakes.cuda_container import Container
 from tests.fakes.cuda_driver import GIB, CudaDriver
-from tests.fakes.cuda_hook import compiled_hook
 from tests.fakes.cuda_user import make_programs
+from tests.fakes.hook_library import compiled_hook
 
 MakeContainer = Callable[..., Container]
 

@@ -143,7 +143,7 @@ def test_sizes_that_overflow_are_refused(container: Container) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [(1000, 2000, 0), (1, 1, 1), (7, 3000, 0), (63, 17, 999), (10_000_000, 0, 0)]
+    "size", [(1000, 1000, 1000), (1000, 2000, 0), (1, 1, 1), (7, 3000, 0), (63, 17, 999), (10_000_000, 0, 0)]
 )
 def test_arrays_of_any_shape_count_what_they_take(
     size: tuple[int, int, int], container: Container, driver: CudaDriver
@@ -308,6 +308,16 @@ def test_pools_together_are_held_to_the_share(container: Container, driver: Cuda
     ]
     assert set(codes) == {0, OUT_OF_MEMORY}
     assert SHARE - GIB < driver.highest() <= SHARE
+
+
+def test_threads_whose_pool_grows_are_not_refused_while_all_fits(
+    container: Container, driver: CudaDriver
+) -> None:
+    user = container.user().open()
+    _, _, refused, wrong = user.ask(f"pools 3 500 {1024 * MIB}").split()
+    assert (refused, wrong) == ("0", "0")
+    assert user.info()[0] == FREE
+    assert driver.highest() <= SHARE
 
 
 def test_a_pool_of_the_host_is_no_cards(container: Container) -> None:

@@ -145,3 +145,23 @@ def test_all_is_given_back_when_processes_end_in_any_order(container: Container,
         user.end()
     assert users[1].info()[0] == FREE - 256 * MIB
     assert driver.used() == 256 * MIB + CONTEXT
+
+
+def test_a_program_that_becomes_another_one_gives_back_all(container: Container, driver: CudaDriver) -> None:
+    """As a script does that tries its card, and then executes a server."""
+    user, other = container.user().open(), container.user().open()
+    user.allocate(2 * GIB)
+    user.exec()
+    other.allocate(2 * GIB)
+    assert other.info()[0] == FREE - 2 * GIB
+    assert driver.used() == 2 * GIB + CONTEXT
+
+
+@pytest.mark.parametrize("inner", [[], ["unshare", "--pid", "--fork", "--mount-proc"]], ids=["", "namespace"])
+def test_a_program_that_closes_the_ledger_stays_counted(inner: list[str], container: Container) -> None:
+    user, other = container.user(wrapped_in=inner).open(), container.user().open()
+    user.allocate(GIB)
+    assert user.call("close_range", 900, 4096, 0).code == 0
+    user.allocate(GIB)
+    assert other.refused(GIB)
+    assert other.info()[0] == FREE - CONTEXT_MEMORY - 2 * GIB

@@ -1,6 +1,6 @@
 """Two processes that ask at the same time: one counts after the other, or both would get what one may have.
 
-The hook under test stops at points (``hook/pause.h``), so that the order of things is not left to chance.
+The hook under test stops at points (``hook/kernel/pause.h``): the order of things is not left to chance.
 """
 
 import os
@@ -14,8 +14,8 @@ from tests.component.hook.conftest import MakeContainer
 from tests.component.hook.share import SHARE
 from tests.fakes.cuda_container import Container
 from tests.fakes.cuda_driver import GIB, CudaDriver
-from tests.fakes.cuda_hook import compiled_hook
 from tests.fakes.cuda_user import OUT, OUT_OF_MEMORY
+from tests.fakes.hook_library import compiled_hook
 
 from gpushare_localcluster.waiting import wait_until
 

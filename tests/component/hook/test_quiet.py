@@ -1,12 +1,13 @@
 """A program does not notice the hook: no output, errno kept, no system call that it is not prepared for."""
 
+import shutil
 import subprocess
 import sys
 
 import pytest
 from tests.component.hook.share import SHARE
 from tests.fakes.cuda_container import CONTEXT_MEMORY, Container
-from tests.fakes.cuda_driver import GIB, MIB
+from tests.fakes.cuda_driver import GIB, MIB, compiled
 from tests.fakes.cuda_user import OUT
 
 SYSTEM_CALLS = {
@@ -108,3 +109,68 @@ print(hasattr(cuda, "cuNothing"), hasattr(cuda, "cuMemAlloc_v2"))
 def test_the_first_look_is_before_the_first_context(container: Container) -> None:
     user = container.user().open()
     assert user.info() == (SHARE - CONTEXT_MEMORY, SHARE)
+
+
+def test_a_limit_for_the_size_of_files_kills_nobody(container: Container) -> None:
+    """The kernel would, by SIGXFSZ, where the ledger is written. Python ignores it, and passes that on."""
+    script = """
+import os, resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    linked = str(container.programs / "linked")
+    user = container.user(program=[sys.executable, "-c", script, linked]).open()
+    user.allocate(GIB)
+    assert user.refused(SHARE)
+    assert user.end() == ""
+
+
+def test_standard_descriptors_that_a_program_has_closed_stay_closed(container: Container) -> None:
+    script = f"""
+import ctypes, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+os.close(0)
+context, address = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); cuda.cuCtxSetCurrent(context)
+codes = [cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t({GIB})) for _ in range(4)]
+kept = os.open("/opt", os.O_PATH)
+print(codes, kept)
+"""
+    done = subprocess.run(container.command([sys.executable, "-c", script]), capture_output=True, text=True)
+    assert done.stdout == "[0, 0, 0, 2] 0\n", done.stderr
+
+
+WRAPPER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+static int begun;
+int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *argument) {
+    static int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+    if (begun++) __builtin_trap();
+    next = (__typeof__(next))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    begun = 0;
+    return next(visit, argument);
+}
+static int count(struct dl_phdr_info *library, size_t size, void *argument) {
+    return (void)library, (void)size, ++*(int *)argument, 0;
+}
+int main(void) {
+    int libraries = 0;
+    return dl_iterate_phdr(count, &libraries) || libraries < 2;
+}
+"""
+
+
+def test_a_program_with_a_list_of_libraries_of_its_own_starts(container: Container) -> None:
+    """Such as ThreadSanitizer's: it asks dlsym for the C library's, while the hook looks for the C library's
+    dlsym."""
+    source, program = container.folder / "wrapper.c", container.folder / "wrapper"
+    source.write_text(WRAPPER)
+    with compiled([source], ["-rdynamic"], libraries=["-ldl"]) as built:
+        shutil.copy(built, program)
+    done = subprocess.run(container.command([program]), capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.cuda_driver import GIB, MIB
-from tests.fakes.cuda_hook import compiled_hook
 from tests.fakes.cuda_user import NULL, ON_HOST, OUT, OUT_OF_MEMORY, User, created, flat, pool, shape
+from tests.fakes.hook_library import compiled_hook
 from tests.fakes.nvml_figures import RealCard, has_driver
 from tests.fakes.real_card import BUILT, CONTEXT_MEMORY, FLAGS, Share, Table, mib
 from tests.fakes.real_card_scripts import GRAPH, IPC_OWNER, IPC_USER, MODULE, TORCH, TORCH_BESIDE

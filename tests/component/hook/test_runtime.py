@@ -13,8 +13,8 @@ import pytest
 from tests.component.hook.conftest import MakeContainer
 from tests.fakes.cuda_container import Container
 from tests.fakes.cuda_driver import CudaDriver
-from tests.fakes.cuda_hook import covered
 from tests.fakes.cuda_user import USERS, exported
+from tests.fakes.hook_library import covered
 
 RUNTIMES = {"nvidia-cuda-runtime-cu12": "libcudart.so.12", "nvidia-cuda-runtime": "libcudart.so.13"}
 HOOK = "libgpushare-cuda.so"

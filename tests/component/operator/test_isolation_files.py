@@ -39,8 +39,8 @@ async def say(cluster: Cluster, operator: Operator, pods: Sequence[str] | None) 
     await converge(cluster, operator)
 
 
-def has_folder(cluster: Cluster) -> bool:
-    daemon_set = cluster.api.of(DAEMON_SETS)["gpushare-plugin-default"]
+def has_folder(cluster: Cluster, policy: str = "default") -> bool:
+    daemon_set = cluster.api.of(DAEMON_SETS)[f"gpushare-plugin-{policy}"]
     (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
     return "--isolation-folder" in container["args"]
 
@@ -97,6 +97,31 @@ async def test_a_deleted_policy_waits_for_the_pods_that_need_files_and_names_the
     await say(cluster, operator, None)
     assert cluster.api.of(paths.POLICIES) == {}
     assert cluster.api.of(DAEMON_SETS) == {}
+
+
+def is_labelled(cluster: Cluster) -> bool:
+    return "gpushare.io/policy" in cluster.api.of(paths.NODES)["gpu-1"]["metadata"]["labels"]
+
+
+async def test_a_node_that_shares_no_longer_keeps_its_plugin_while_pods_need_files() -> None:
+    cluster, operator = await isolating()
+    await say(cluster, operator, ["default/a"])
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"nodes": [{**HOOK, "mode": "Off"}]}})
+    await converge(cluster, operator)
+    assert cluster.api.of(paths.SHARE_NODES) == {}
+    assert (is_labelled(cluster), has_folder(cluster)) == (True, True)
+    await say(cluster, operator, None)
+    assert not is_labelled(cluster)
+
+
+async def test_a_node_that_goes_to_another_policy_gets_that_ones_plugin_at_once() -> None:
+    cluster, operator = await isolating()
+    await say(cluster, operator, ["default/a"])
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"nodes": [{**HOOK, "mode": "Off"}]}})
+    cluster.add_policy("other", NONE)
+    await converge(cluster, operator)
+    assert cluster.api.of(paths.NODES)["gpu-1"]["metadata"]["labels"]["gpushare.io/policy"] == "other"
+    assert has_folder(cluster, "other"), "files of the former policy are there"
 
 
 async def test_people_may_leave_the_files_and_are_told_where_they_are() -> None:

@@ -7,7 +7,12 @@
 #define SPARSE 0x40
 #define DEFERRED 0x80
 
-struct array { int card; uint64_t bytes, asked; void *context; struct array *next; };
+struct array {
+    int card;
+    uint64_t bytes, asked;
+    void *context;
+    struct array *next;
+};
 
 static uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -23,7 +28,10 @@ void free_arrays_of_context(void *context) {
     pthread_mutex_lock(&threads);
     for (struct array **at = &arrays; *at;) {
         struct array *array = *at;
-        if (array->context != context) { at = &array->next; continue; }
+        if (array->context != context) {
+            at = &array->next;
+            continue;
+        }
         *at = array->next;
         give_back(array->card, array->bytes);
         free(array);
@@ -31,16 +39,38 @@ void free_arrays_of_context(void *context) {
     pthread_mutex_unlock(&threads);
 }
 
-struct shape { size_t width, height, depth; int format; unsigned channels, flags; };
-struct array_small { unsigned width, height; int format; unsigned channels; };
-struct array_wide { size_t width, height; int format; unsigned channels; };
-struct array3d_small { unsigned width, height, depth; int format; unsigned channels, flags; };
+struct shape {
+    size_t width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
+struct array_small {
+    unsigned width, height;
+    int format;
+    unsigned channels;
+};
+struct array_wide {
+    size_t width, height;
+    int format;
+    unsigned channels;
+};
+struct array3d_small {
+    unsigned width, height, depth;
+    int format;
+    unsigned channels, flags;
+};
 
 static uint64_t element(int format) {
     switch (format) {
-    case 0x01: case 0x08: return 1;
-    case 0x02: case 0x09: case 0x10: return 2;
-    default: return 4;
+    case 0x01:
+    case 0x08:
+        return 1;
+    case 0x02:
+    case 0x09:
+    case 0x10:
+        return 2;
+    default:
+        return 4;
     }
 }
 /* In blocks of 64 bytes and 16 rows: as an H200 takes 986 MiB for 1,000 x 1,000 x 1,000 bytes. */
@@ -94,14 +124,18 @@ EXPORT int cuArrayCreate_v2(void **array, const struct array_wide *asked) {
 EXPORT int cuArray3DCreate(void **array, const struct array3d_small *asked) {
     FAILS_IF_TOLD;
     if (!asked) return INVALID_VALUE;
-    struct shape shape = {asked->width, asked->height, asked->depth, asked->format, asked->channels, asked->flags};
+    struct shape shape = {asked->width,  asked->height,   asked->depth,
+                          asked->format, asked->channels, asked->flags};
     return make_array(array, &shape, size_of(&shape));
 }
 EXPORT int cuArray3DCreate_v2(void **array, const struct shape *asked) {
     FAILS_IF_TOLD;
     return asked ? make_array(array, asked, size_of(asked)) : INVALID_VALUE;
 }
-EXPORT int cuArrayDestroy(void *array) { FAILS_IF_TOLD; return end_array(array); }
+EXPORT int cuArrayDestroy(void *array) {
+    FAILS_IF_TOLD;
+    return end_array(array);
+}
 
 EXPORT int cuMipmappedArrayCreate(void **array, const struct shape *asked, unsigned levels) {
     FAILS_IF_TOLD;
@@ -115,18 +149,26 @@ EXPORT int cuMipmappedArrayCreate(void **array, const struct shape *asked, unsig
     }
     return make_array(array, asked, bytes);
 }
-EXPORT int cuMipmappedArrayDestroy(void *array) { FAILS_IF_TOLD; return end_array(array); }
+EXPORT int cuMipmappedArrayDestroy(void *array) {
+    FAILS_IF_TOLD;
+    return end_array(array);
+}
 
 /* Only arrays whose memory is mapped later have an answer. */
-struct requirements { size_t bytes, alignment; unsigned rest[4]; };
+struct requirements {
+    size_t bytes, alignment;
+    unsigned rest[4];
+};
 static int requirements(struct requirements *needed, const struct array *array) {
     if (array->bytes) return INVALID_VALUE;
     *needed = (struct requirements){.bytes = array->asked, .alignment = 512};
     return OK;
 }
 EXPORT int cuArrayGetMemoryRequirements(struct requirements *needed, void *array, int device) {
-    (void)device; return requirements(needed, array);
+    (void)device;
+    return requirements(needed, array);
 }
 EXPORT int cuMipmappedArrayGetMemoryRequirements(struct requirements *needed, void *array, int device) {
-    (void)device; return requirements(needed, array);
+    (void)device;
+    return requirements(needed, array);
 }

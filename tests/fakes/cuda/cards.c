@@ -13,7 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct card { uint8_t uuid[16]; char name[48]; uint64_t memory; };
+struct card {
+    uint8_t uuid[16];
+    char name[48];
+    uint64_t memory;
+};
 
 static struct card cards[CARDS];
 static int card_count, visible[CARDS], file = -1, own = -1;
@@ -60,7 +64,8 @@ __attribute__((constructor)) static void begin(void) {
     static char library[PATH_MAX];
     const char *named = getenv("CUDA_STUB_FOLDER");
     Dl_info info;
-    if (named) snprintf(folder, sizeof folder, "%s", named);
+    if (named)
+        snprintf(folder, sizeof folder, "%s", named);
     else if (dladdr(&cards, &info) && realpath(info.dli_fname, library))
         snprintf(folder, sizeof folder, "%s", dirname(library));
     read_control();
@@ -100,7 +105,8 @@ static int lock(int command, short kind, long at) {
 
 static void enter(void) {
     pthread_mutex_lock(&threads);
-    while (lock(F_SETLKW, F_WRLCK, TABLE_LOCK)) {}
+    while (lock(F_SETLKW, F_WRLCK, TABLE_LOCK)) {
+    }
 }
 
 static void leave(void) {
@@ -159,8 +165,10 @@ static uint64_t sum(int card, int of_group) {
     for (int i = 0; i < PROCESSES; i++) {
         struct process *process = &state->processes[i];
         if (!process->used[card] || (of_group >= 0 && process->group != (uint32_t)of_group)) continue;
-        if (alive(i)) bytes += process->used[card];
-        else process->used[card] = 0;
+        if (alive(i))
+            bytes += process->used[card];
+        else
+            process->used[card] = 0;
     }
     return bytes;
 }

@@ -8,7 +8,10 @@
 
 #define DEPTH 64
 
-struct context { int device, primary, dead; struct context *next; };
+struct context {
+    int device, primary, dead;
+    struct context *next;
+};
 
 static struct context primaries[CARDS], *created;
 static int retained[CARDS];
@@ -35,9 +38,16 @@ void forget_contexts(void) {
     pthread_mutex_init(&threads, NULL);
 }
 
-EXPORT int cuInit(unsigned flags) { (void)flags; FAILS_IF_TOLD; return initialize(); }
+EXPORT int cuInit(unsigned flags) {
+    (void)flags;
+    FAILS_IF_TOLD;
+    return initialize();
+}
 
-EXPORT int cuDriverGetVersion(int *version) { *version = driver_version; return OK; }
+EXPORT int cuDriverGetVersion(int *version) {
+    *version = driver_version;
+    return OK;
+}
 
 EXPORT int cuDeviceGetCount(int *count) {
     if (!initialized()) return NOT_INITIALIZED;
@@ -71,8 +81,14 @@ static int uuid(uint8_t *bytes, int device) {
     memcpy(bytes, uuid_of(card_of(device)), 16);
     return OK;
 }
-EXPORT int cuDeviceGetUuid(uint8_t *bytes, int device) { FAILS_IF_TOLD; return uuid(bytes, device); }
-EXPORT int cuDeviceGetUuid_v2(uint8_t *bytes, int device) { FAILS_IF_TOLD; return uuid(bytes, device); }
+EXPORT int cuDeviceGetUuid(uint8_t *bytes, int device) {
+    FAILS_IF_TOLD;
+    return uuid(bytes, device);
+}
+EXPORT int cuDeviceGetUuid_v2(uint8_t *bytes, int device) {
+    FAILS_IF_TOLD;
+    return uuid(bytes, device);
+}
 
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     FAILS_IF_TOLD;
@@ -135,8 +151,10 @@ static int release(int device) {
     if (card_of(device) < 0) return INVALID_DEVICE;
     pthread_mutex_lock(&threads);
     int code = retained[device] ? OK : INVALID_CONTEXT;
-    if (!code && retained[device] == 1) end_primary(device);
-    else if (!code) retained[device]--;
+    if (!code && retained[device] == 1)
+        end_primary(device);
+    else if (!code)
+        retained[device]--;
     pthread_mutex_unlock(&threads);
     return code;
 }
@@ -158,8 +176,14 @@ EXPORT int cuDevicePrimaryCtxRelease(int device) { return release(device); }
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device) { return release(device); }
 EXPORT int cuDevicePrimaryCtxReset(int device) { return reset(device); }
 EXPORT int cuDevicePrimaryCtxReset_v2(int device) { return reset(device); }
-EXPORT int cuDevicePrimaryCtxSetFlags(int device, unsigned flags) { (void)device, (void)flags; return OK; }
-EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) { (void)device, (void)flags; return OK; }
+EXPORT int cuDevicePrimaryCtxSetFlags(int device, unsigned flags) {
+    (void)device, (void)flags;
+    return OK;
+}
+EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
+    (void)device, (void)flags;
+    return OK;
+}
 EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     if (card_of(device) < 0) return INVALID_DEVICE;
     *flags = 0;
@@ -186,16 +210,24 @@ static int create(struct context **context, int device) {
 }
 
 EXPORT int cuCtxCreate(void **context, unsigned flags, int device) {
-    (void)flags; FAILS_IF_TOLD; return create((struct context **)context, device);
+    (void)flags;
+    FAILS_IF_TOLD;
+    return create((struct context **)context, device);
 }
 EXPORT int cuCtxCreate_v2(void **context, unsigned flags, int device) {
-    (void)flags; FAILS_IF_TOLD; return create((struct context **)context, device);
+    (void)flags;
+    FAILS_IF_TOLD;
+    return create((struct context **)context, device);
 }
 EXPORT int cuCtxCreate_v3(void **context, void *affinity, int count, unsigned flags, int device) {
-    (void)affinity, (void)count, (void)flags; FAILS_IF_TOLD; return create((struct context **)context, device);
+    (void)affinity, (void)count, (void)flags;
+    FAILS_IF_TOLD;
+    return create((struct context **)context, device);
 }
 EXPORT int cuCtxCreate_v4(void **context, void *parameters, unsigned flags, int device) {
-    (void)parameters, (void)flags; FAILS_IF_TOLD; return create((struct context **)context, device);
+    (void)parameters, (void)flags;
+    FAILS_IF_TOLD;
+    return create((struct context **)context, device);
 }
 
 static int destroy(struct context *context) {
@@ -206,12 +238,25 @@ static int destroy(struct context *context) {
     if (depth && stack[depth - 1] == context) depth--;
     return OK;
 }
-EXPORT int cuCtxDestroy(void *context) { FAILS_IF_TOLD; return destroy(context); }
-EXPORT int cuCtxDestroy_v2(void *context) { FAILS_IF_TOLD; return destroy(context); }
-EXPORT int cuCtxAttach(void **context, unsigned flags) { (void)flags; *context = current_context(); return OK; }
+EXPORT int cuCtxDestroy(void *context) {
+    FAILS_IF_TOLD;
+    return destroy(context);
+}
+EXPORT int cuCtxDestroy_v2(void *context) {
+    FAILS_IF_TOLD;
+    return destroy(context);
+}
+EXPORT int cuCtxAttach(void **context, unsigned flags) {
+    (void)flags;
+    *context = current_context();
+    return OK;
+}
 EXPORT int cuCtxDetach(void *context) { return destroy(context); }
 
-EXPORT int cuCtxGetCurrent(void **context) { *context = current_context(); return OK; }
+EXPORT int cuCtxGetCurrent(void **context) {
+    *context = current_context();
+    return OK;
+}
 
 EXPORT int cuCtxSetCurrent(void *context) {
     if (depth) depth--;
@@ -248,12 +293,35 @@ EXPORT int cuCtxGetDevice_v2(int *device, void *context) {
     *device = ((struct context *)context)->device;
     return OK;
 }
-EXPORT int cuCtxSynchronize(void) { shrink_pools(); return OK; }
-EXPORT int cuCtxSynchronize_v2(void *context) { (void)context; shrink_pools(); return OK; }
-EXPORT int cuStreamSynchronize(void *stream) { (void)stream; shrink_pools(); return OK; }
-EXPORT int cuStreamSynchronize_ptsz(void *stream) { (void)stream; shrink_pools(); return OK; }
-EXPORT int cuEventSynchronize(void *event) { (void)event; shrink_pools(); return OK; }
-EXPORT int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = &primaries; return OK; }
+EXPORT int cuCtxSynchronize(void) {
+    shrink_pools();
+    return OK;
+}
+EXPORT int cuCtxSynchronize_v2(void *context) {
+    (void)context;
+    shrink_pools();
+    return OK;
+}
+EXPORT int cuStreamSynchronize(void *stream) {
+    (void)stream;
+    shrink_pools();
+    return OK;
+}
+EXPORT int cuStreamSynchronize_ptsz(void *stream) {
+    (void)stream;
+    shrink_pools();
+    return OK;
+}
+EXPORT int cuEventSynchronize(void *event) {
+    (void)event;
+    shrink_pools();
+    return OK;
+}
+EXPORT int cuStreamCreate(void **stream, unsigned flags) {
+    (void)flags;
+    *stream = &primaries;
+    return OK;
+}
 
 /* A green context is a part of the primary one, and keeps it. */
 EXPORT int cuGreenCtxCreate(void **green, void *resources, int device, unsigned flags) {
@@ -272,4 +340,7 @@ EXPORT int cuGreenCtxDestroy(void *green) {
     free(green);
     return release(device);
 }
-EXPORT int cuCtxFromGreenCtx(void **context, void *green) { *context = &primaries[*(int *)green]; return OK; }
+EXPORT int cuCtxFromGreenCtx(void **context, void *green) {
+    *context = &primaries[*(int *)green];
+    return OK;
+}

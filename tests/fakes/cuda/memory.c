@@ -9,15 +9,19 @@
 
 #define BUCKETS 65536
 #define SHARED 256
-#define ON_DEVICE 1       /* CU_MEM_LOCATION_TYPE_DEVICE */
+#define ON_DEVICE 1 /* CU_MEM_LOCATION_TYPE_DEVICE */
 
 struct pool {
     int card, of_host; /* card: INDEX */
-    int ended; /* destroyed: it goes with the last memory that it gave */
+    int ended;         /* destroyed: it goes with the last memory that it gave */
     uint64_t used, reserved, most_used, most_reserved, threshold, limit;
     struct pool *next;
 };
-struct created { int card; uint64_t bytes; int handles, mappings; }; /* card -1: of the host */
+struct created {
+    int card;
+    uint64_t bytes;
+    int handles, mappings;
+}; /* card -1: of the host */
 
 /* What is at an address: one kind of the three. */
 struct block {
@@ -168,18 +172,26 @@ static int allocate_small(unsigned *address, uint64_t bytes) {
     return code;
 }
 
-EXPORT int cuMemAlloc(unsigned *address, unsigned bytes) { FAILS_IF_TOLD; return allocate_small(address, bytes); }
-EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) { FAILS_IF_TOLD; return allocate(address, bytes, 0); }
+EXPORT int cuMemAlloc(unsigned *address, unsigned bytes) {
+    FAILS_IF_TOLD;
+    return allocate_small(address, bytes);
+}
+EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    FAILS_IF_TOLD;
+    return allocate(address, bytes, 0);
+}
 
 #define PITCH 512
-EXPORT int cuMemAllocPitch(unsigned *address, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
+EXPORT int cuMemAllocPitch(unsigned *address, unsigned *pitch, unsigned width, unsigned height,
+                           unsigned element) {
     (void)element;
     FAILS_IF_TOLD;
     if (!pitch) return INVALID_VALUE;
     *pitch = (unsigned)rounded(width, PITCH);
     return allocate_small(address, (uint64_t)*pitch * height);
 }
-EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, size_t height,
+                              unsigned element) {
     (void)element;
     FAILS_IF_TOLD;
     if (!pitch) return INVALID_VALUE;
@@ -187,10 +199,18 @@ EXPORT int cuMemAllocPitch_v2(uint64_t *address, size_t *pitch, size_t width, si
     return allocate(address, *pitch * height, 0);
 }
 EXPORT int cuMemAllocManaged(uint64_t *address, size_t bytes, unsigned flags) {
-    (void)flags; FAILS_IF_TOLD; return allocate(address, bytes, 0);
+    (void)flags;
+    FAILS_IF_TOLD;
+    return allocate(address, bytes, 0);
 }
-EXPORT int cuMemFree(unsigned address) { FAILS_IF_TOLD; return release(address); }
-EXPORT int cuMemFree_v2(uint64_t address) { FAILS_IF_TOLD; return release(address); }
+EXPORT int cuMemFree(unsigned address) {
+    FAILS_IF_TOLD;
+    return release(address);
+}
+EXPORT int cuMemFree_v2(uint64_t address) {
+    FAILS_IF_TOLD;
+    return release(address);
+}
 EXPORT int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t address) {
     pthread_mutex_lock(&threads);
     struct block *block = find(address);
@@ -201,15 +221,28 @@ EXPORT int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t addre
 }
 
 /* Of the host: no card's. */
-EXPORT int cuMemAllocHost(void **address, unsigned bytes) { *address = malloc(bytes); return OK; }
-EXPORT int cuMemAllocHost_v2(void **address, size_t bytes) { *address = malloc(bytes); return OK; }
-EXPORT int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
-    (void)flags; *address = malloc(bytes); return OK;
+EXPORT int cuMemAllocHost(void **address, unsigned bytes) {
+    *address = malloc(bytes);
+    return OK;
 }
-EXPORT int cuMemFreeHost(void *address) { free(address); return OK; }
+EXPORT int cuMemAllocHost_v2(void **address, size_t bytes) {
+    *address = malloc(bytes);
+    return OK;
+}
+EXPORT int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    (void)flags;
+    *address = malloc(bytes);
+    return OK;
+}
+EXPORT int cuMemFreeHost(void *address) {
+    free(address);
+    return OK;
+}
 
 /* Pools. The names of their properties are those of CUDA's documentation. */
-struct location { int type, id; };
+struct location {
+    int type, id;
+};
 struct pool_properties {
     int allocation, handles;
     struct location location;
@@ -238,7 +271,8 @@ void shrink_pools(void) {
 EXPORT int cuMemPoolCreate(struct pool **pool, const struct pool_properties *properties) {
     FAILS_IF_TOLD;
     if (!pool || !properties) return INVALID_VALUE;
-    int of_host = properties->location.type != ON_DEVICE, card = of_host ? 0 : card_of(properties->location.id);
+    int of_host = properties->location.type != ON_DEVICE,
+        card = of_host ? 0 : card_of(properties->location.id);
     if (card < 0) return INVALID_DEVICE;
     *pool = calloc(1, sizeof **pool);
     **pool = (struct pool){.card = card, .of_host = of_host, .limit = properties->limit};
@@ -272,19 +306,38 @@ EXPORT int cuMemPoolGetAttribute(struct pool *pool, int attribute, uint64_t *val
     FAILS_IF_TOLD;
     if (!pool || !value) return INVALID_VALUE;
     switch (attribute) {
-    case THRESHOLD: *value = pool->threshold; return OK;
-    case RESERVED: *value = pool->reserved; return OK;
-    case MOST_RESERVED: *value = pool->most_reserved; return OK;
-    case USED: *value = pool->used; return OK;
-    case MOST_USED: *value = pool->most_used; return OK;
-    case LIMIT: *value = pool->limit; return OK;
-    case 1: case 2: case 3: *(int *)value = 1; return OK;
-    case LOCATION: *(int *)value = pool->of_host ? 2 : ON_DEVICE; return OK;
+    case THRESHOLD:
+        *value = pool->threshold;
+        return OK;
+    case RESERVED:
+        *value = pool->reserved;
+        return OK;
+    case MOST_RESERVED:
+        *value = pool->most_reserved;
+        return OK;
+    case USED:
+        *value = pool->used;
+        return OK;
+    case MOST_USED:
+        *value = pool->most_used;
+        return OK;
+    case LIMIT:
+        *value = pool->limit;
+        return OK;
+    case 1:
+    case 2:
+    case 3:
+        *(int *)value = 1;
+        return OK;
+    case LOCATION:
+        *(int *)value = pool->of_host ? 2 : ON_DEVICE;
+        return OK;
     case CARD:
         for (int device = 0; device < device_count; device++)
             if (card_of(device) == pool->card) *(int *)value = device;
         return OK;
-    default: return INVALID_VALUE;
+    default:
+        return INVALID_VALUE;
     }
 }
 EXPORT int cuMemPoolSetAttribute(struct pool *pool, int attribute, const uint64_t *value) {
@@ -293,7 +346,8 @@ EXPORT int cuMemPoolSetAttribute(struct pool *pool, int attribute, const uint64_
     return OK;
 }
 EXPORT int cuMemPoolSetAccess(struct pool *pool, const void *map, size_t count) {
-    (void)pool, (void)map, (void)count; return OK;
+    (void)pool, (void)map, (void)count;
+    return OK;
 }
 EXPORT int cuDeviceGetDefaultMemPool(struct pool **pool, int device) {
     if (!pool) return INVALID_VALUE;
@@ -327,16 +381,27 @@ EXPORT int cuMemSetMemPool(struct location *location, int type, struct pool *poo
 
 static void *captured; /* stream whose calls are recorded, and take nothing */
 
-EXPORT int cuStreamBeginCapture_v2(void *stream, int mode) { (void)mode; captured = stream; return OK; }
+EXPORT int cuStreamBeginCapture_v2(void *stream, int mode) {
+    (void)mode;
+    captured = stream;
+    return OK;
+}
 EXPORT int cuStreamEndCapture(void *stream, void **graph) {
     (void)stream;
     captured = NULL;
     *graph = &captured;
     return OK;
 }
-EXPORT int cuStreamIsCapturing(void *stream, int *status) { *status = stream && stream == captured; return OK; }
+EXPORT int cuStreamIsCapturing(void *stream, int *status) {
+    *status = stream && stream == captured;
+    return OK;
+}
 EXPORT int cuStreamIsCapturing_ptsz(void *stream, int *status) { return cuStreamIsCapturing(stream, status); }
-EXPORT int cuStreamGetDevice(void *stream, int *device) { (void)stream; *device = current_device(); return OK; }
+EXPORT int cuStreamGetDevice(void *stream, int *device) {
+    (void)stream;
+    *device = current_device();
+    return OK;
+}
 EXPORT int cuStreamGetDevice_ptsz(void *stream, int *device) { return cuStreamGetDevice(stream, device); }
 
 static int from_pool(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
@@ -361,25 +426,44 @@ static int from_current_pool(uint64_t *address, size_t bytes, void *stream) {
     return device < 0 ? INVALID_CONTEXT : from_pool(address, bytes, pool_in_use(device), stream);
 }
 EXPORT int cuMemAllocAsync(uint64_t *address, size_t bytes, void *stream) {
-    FAILS_IF_TOLD; return from_current_pool(address, bytes, stream);
+    FAILS_IF_TOLD;
+    return from_current_pool(address, bytes, stream);
 }
 EXPORT int cuMemAllocAsync_ptsz(uint64_t *address, size_t bytes, void *stream) {
-    FAILS_IF_TOLD; return from_current_pool(address, bytes, stream);
+    FAILS_IF_TOLD;
+    return from_current_pool(address, bytes, stream);
 }
 EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
-    FAILS_IF_TOLD; return from_pool(address, bytes, pool, stream);
+    FAILS_IF_TOLD;
+    return from_pool(address, bytes, pool, stream);
 }
 EXPORT int cuMemAllocFromPoolAsync_ptsz(uint64_t *address, size_t bytes, struct pool *pool, void *stream) {
-    FAILS_IF_TOLD; return from_pool(address, bytes, pool, stream);
+    FAILS_IF_TOLD;
+    return from_pool(address, bytes, pool, stream);
 }
-EXPORT int cuMemFreeAsync(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }
-EXPORT int cuMemFreeAsync_ptsz(uint64_t address, void *stream) { (void)stream; FAILS_IF_TOLD; return release_later(address); }
+EXPORT int cuMemFreeAsync(uint64_t address, void *stream) {
+    (void)stream;
+    FAILS_IF_TOLD;
+    return release_later(address);
+}
+EXPORT int cuMemFreeAsync_ptsz(uint64_t address, void *stream) {
+    (void)stream;
+    FAILS_IF_TOLD;
+    return release_later(address);
+}
 
 /* Memory that is created, then mapped: it lives as long as a handle or a mapping of it does. */
-struct properties { int type, handles; struct location location; void *metadata; unsigned char flags[8]; };
+struct properties {
+    int type, handles;
+    struct location location;
+    void *metadata;
+    unsigned char flags[8];
+};
 
 EXPORT int cuMemGetAllocationGranularity(size_t *bytes, const struct properties *properties, int option) {
-    (void)properties, (void)option; *bytes = PAGE; return OK;
+    (void)properties, (void)option;
+    *bytes = PAGE;
+    return OK;
 }
 EXPORT int cuMemCreate(uint64_t *handle, size_t bytes, const struct properties *properties, uint64_t flags) {
     (void)flags;
@@ -403,14 +487,18 @@ EXPORT int cuMemRelease(uint64_t handle) {
     pthread_mutex_unlock(&threads);
     return OK;
 }
-EXPORT int cuMemAddressReserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t wish, uint64_t flags) {
+EXPORT int cuMemAddressReserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t wish,
+                               uint64_t flags) {
     (void)alignment, (void)wish, (void)flags;
     pthread_mutex_lock(&threads);
     *address = room(bytes, 0);
     pthread_mutex_unlock(&threads);
     return OK;
 }
-EXPORT int cuMemAddressFree(uint64_t address, size_t bytes) { (void)address, (void)bytes; return OK; }
+EXPORT int cuMemAddressFree(uint64_t address, size_t bytes) {
+    (void)address, (void)bytes;
+    return OK;
+}
 EXPORT int cuMemMap(uint64_t address, size_t bytes, size_t offset, uint64_t handle, uint64_t flags) {
     (void)offset, (void)flags;
     FAILS_IF_TOLD;
@@ -430,14 +518,18 @@ EXPORT int cuMemUnmap(uint64_t address, size_t bytes) {
     for (uint64_t at = address; at < address + bytes;) {
         struct block *block = find(at);
         uint64_t step = block && block->created ? block->bytes : PAGE;
-        if (block && block->created) { end(block); found = 1; }
+        if (block && block->created) {
+            end(block);
+            found = 1;
+        }
         at += step;
     }
     pthread_mutex_unlock(&threads);
     return found ? OK : INVALID_VALUE;
 }
 EXPORT int cuMemSetAccess(uint64_t address, size_t bytes, const void *access, size_t count) {
-    (void)address, (void)bytes, (void)access, (void)count; return OK;
+    (void)address, (void)bytes, (void)access, (void)count;
+    return OK;
 }
 EXPORT int cuMemRetainAllocationHandle(uint64_t *handle, void *address) {
     FAILS_IF_TOLD;

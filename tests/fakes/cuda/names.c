@@ -7,7 +7,11 @@
 #define PER_THREAD 2
 enum found { FOUND, NO_SYMBOL, NO_VERSION };
 
-struct name { const char *name; int version, per_thread; void *function; };
+struct name {
+    const char *name;
+    int version, per_thread;
+    void *function;
+};
 
 #define ROW(name, version, per_thread, symbol) extern int symbol();
 #include "names.inc"
@@ -36,8 +40,9 @@ static int search(const char *symbol, void **function, int version, uint64_t fla
         if (strcmp(row->name, symbol) || row->per_thread > per_thread) continue;
         known = 1;
         if (row->version > version) continue;
-        if (!best || row->version > best->version
-            || (row->version == best->version && row->per_thread > best->per_thread)) best = row;
+        if (!best || row->version > best->version ||
+            (row->version == best->version && row->per_thread > best->per_thread))
+            best = row;
     }
     *found = best ? FOUND : known ? NO_VERSION : NO_SYMBOL;
     *function = best ? best->function : NULL;
@@ -64,8 +69,12 @@ EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version,
     return answer(symbol, function, version, flags, found);
 }
 /* Without a flag, the streams of each thread are meant. */
-EXPORT int cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, uint64_t flags, int *found) {
+EXPORT int cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, uint64_t flags,
+                                    int *found) {
     FAILS_IF_TOLD;
     return answer(symbol, function, version, flags ? flags : PER_THREAD, found);
 }
-EXPORT int cuGetExportTable(const void **table, const void *id) { (void)table, (void)id; return NOT_FOUND; }
+EXPORT int cuGetExportTable(const void **table, const void *id) {
+    (void)table, (void)id;
+    return NOT_FOUND;
+}

@@ -15,10 +15,17 @@ uint64_t room(uint64_t bytes, int small) {
 }
 
 /* As on an H200, see docs/real-card.md: large ones have pages of their own, small ones share some, and a
- * page is taken while any is in it. */
+ * page is taken while any is in it. Contexts share none. */
 #define UNIT 512
 #define UNITS (PAGE / UNIT)
-struct page { int card; uint64_t address; unsigned char used[UNITS]; unsigned free; struct page *next; };
+struct page {
+    int card;
+    void *context;
+    uint64_t address;
+    unsigned char used[UNITS];
+    unsigned free;
+    struct page *next;
+};
 static struct page *pages;
 
 static int is_small(uint64_t bytes) { return bytes <= 1U << 20; }
@@ -41,12 +48,15 @@ static int take_small(int card, uint64_t bytes, uint64_t *address, int small_add
     uint64_t units = rounded(bytes, UNIT) / UNIT, at = UNITS;
     struct page *page = pages;
     for (; page; page = page->next)
-        if (page->card == card && (page->address >> 32 == 0) == small_address
-            && (at = run_in(page, units)) < UNITS) break;
+        if (page->card == card && page->context == current_context() &&
+            (page->address >> 32 == 0) == small_address && (at = run_in(page, units)) < UNITS)
+            break;
     if (!page) {
         if (take(card, PAGE)) return OUT_OF_MEMORY;
         page = calloc(1, sizeof *page);
-        *page = (struct page){.card = card, .address = room(PAGE, small_address), .free = UNITS, .next = pages};
+        *page =
+            (struct page){.card = card, .address = room(PAGE, small_address), .free = UNITS, .next = pages};
+        page->context = current_context();
         pages = page;
         at = 0;
     }
@@ -74,8 +84,10 @@ int take_pages(int card, uint64_t bytes, uint64_t *address, int small_address) {
 }
 
 void give_back_pages(int card, uint64_t address, uint64_t bytes) {
-    if (is_small(bytes)) give_back_small(address, bytes);
-    else give_back(card, rounded(bytes, PAGE));
+    if (is_small(bytes))
+        give_back_small(address, bytes);
+    else
+        give_back(card, rounded(bytes, PAGE));
 }
 
 void forget_pages(void) { pages = NULL; }

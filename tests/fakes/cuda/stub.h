@@ -90,4 +90,8 @@ int current_device(void); /* -1: no context is current */
 void *current_context(void);
 void forget_contexts(void);
 
-#define FAILS_IF_TOLD do { int code = fault(__func__); if (code) return code; } while (0)
+#define FAILS_IF_TOLD                                                                                        \
+    do {                                                                                                     \
+        int code = fault(__func__);                                                                          \
+        if (code) return code;                                                                               \
+    } while (0)

@@ -1,16 +1,22 @@
 /* Limits on the memory of cgroups: part of stub.c.
  *
- * They are kept in the file "limits" beside the library, a line for each: DEVICE INODE INDEX SOFT HARD, the last
- * one counts. As the driver, the stub knows a cgroup by its folder and not by its name: other processes, and other
- * mounts of it, see the same. Setting a limit takes no privilege here. */
+ * They are kept in the file "limits" beside the library, a line for each: DEVICE INODE INDEX SOFT HARD, the
+ * last one counts. As the driver, the stub knows a cgroup by its folder and not by its name: other processes,
+ * and other mounts of it, see the same. Setting a limit takes no privilege here. */
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #define NOT_SUPPORTED 3
 #define NOT_FOUND 6
 
-struct set_limits { const char *cgroup; unsigned long long soft, hard; };
-struct get_limits { const char *cgroup; unsigned long long soft, hard, used; };
+struct set_limits {
+    const char *cgroup;
+    unsigned long long soft, hard;
+};
+struct get_limits {
+    const char *cgroup;
+    unsigned long long soft, hard, used;
+};
 
 static FILE *open_limits(const char *mode) {
     char path[PATH_MAX + 16];
@@ -27,8 +33,8 @@ static int own_limits(const char *cgroup, int index, struct get_limits *into) {
     char line[512];
     FILE *limits = stat(cgroup, &folder) ? NULL : open_limits("r");
     while (limits && fgets(line, sizeof line, limits))
-        if (sscanf(line, "%llu %llu %d %llu %llu", &device, &inode, &at, &soft, &hard) == 5 && at == index
-            && device == folder.st_dev && inode == folder.st_ino) {
+        if (sscanf(line, "%llu %llu %d %llu %llu", &device, &inode, &at, &soft, &hard) == 5 && at == index &&
+            device == folder.st_dev && inode == folder.st_ino) {
             into->soft = soft;
             into->hard = hard;
             found = soft != 0 || hard != ~0ULL;
@@ -43,7 +49,8 @@ static unsigned long long used_by(const char *cgroup, int index) {
     unsigned long long bytes, used = 0;
     FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
-        if (sscanf(line, "cgroup %d %llu %383s", &at, &bytes, name) == 3 && at == index && !strcmp(name, cgroup))
+        if (sscanf(line, "cgroup %d %llu %383s", &at, &bytes, name) == 3 && at == index &&
+            !strcmp(name, cgroup))
             used = bytes;
     if (control) fclose(control);
     return used;

@@ -47,9 +47,14 @@ struct field {
     unsigned id, scope;
     long long timestamp, latency;
     int type, code;
-    union { unsigned number; double widest; } value;
+    union {
+        unsigned number;
+        double widest;
+    } value;
 };
-struct memory { unsigned long long total, free, used; };
+struct memory {
+    unsigned long long total, free, used;
+};
 
 static int initialised = 0, told_events = 0;
 
@@ -67,7 +72,10 @@ static FILE *open_control(void) { return fopen(control, "r"); }
 
 static void note(const char *path, const char *symbol) {
     FILE *log = fopen(path, "a");
-    if (log) { fprintf(log, "%s\n", symbol); fclose(log); }
+    if (log) {
+        fprintf(log, "%s\n", symbol);
+        fclose(log);
+    }
 }
 
 /* Returns the code that the call is to answer with, or -1 where it is to hang for now. */
@@ -76,8 +84,9 @@ static int told(const char *symbol, int index, int first) {
     int at, code, answer = OK;
     FILE *control = open_control();
     while (control && fgets(line, sizeof line, control)) {
-        if (sscanf(line, "fail %95s %d %d", name, &at, &code) == 3
-            && !strcmp(name, symbol) && (at == -1 || at == index)) answer = code;
+        if (sscanf(line, "fail %95s %d %d", name, &at, &code) == 3 && !strcmp(name, symbol) &&
+            (at == -1 || at == index))
+            answer = code;
         if (sscanf(line, "hang %95s", name) == 1 && !strcmp(name, symbol)) answer = -1;
         if (first && sscanf(line, "log %383s", path) == 1) note(path, symbol);
     }
@@ -87,7 +96,10 @@ static int told(const char *symbol, int index, int first) {
 
 static int begin(const char *symbol, int index) {
     int code = told(symbol, index, 1);
-    while (code == -1) { usleep(1000); code = told(symbol, index, 0); }
+    while (code == -1) {
+        usleep(1000);
+        code = told(symbol, index, 0);
+    }
     if (code == OK && !initialised && strcmp(symbol, "nvmlInitWithFlags")) return UNINITIALIZED;
     return code;
 }
@@ -117,7 +129,8 @@ static int linked(int one, int other) {
     int a, b, found = 0;
     FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
-        if (sscanf(line, "linked %d %d", &a, &b) == 2 && ((a == one && b == other) || (a == other && b == one)))
+        if (sscanf(line, "linked %d %d", &a, &b) == 2 &&
+            ((a == one && b == other) || (a == other && b == one)))
             found = 1;
     if (control) fclose(control);
     return found;
@@ -151,8 +164,13 @@ static int events(int which, struct event *event) {
     return count;
 }
 
-#define BEGIN(index) int code = begin(__func__, index); if (code != OK) return code
-#define CARD(device) struct card card; BEGIN(index_of(device)); find(index_of(device), &card)
+#define BEGIN(index)                                                                                         \
+    int code = begin(__func__, index);                                                                       \
+    if (code != OK) return code
+#define CARD(device)                                                                                         \
+    struct card card;                                                                                        \
+    BEGIN(index_of(device));                                                                                 \
+    find(index_of(device), &card)
 
 EXPORT int nvmlInitWithFlags(unsigned flags) {
     (void)flags;
@@ -169,8 +187,16 @@ EXPORT int nvmlSystemGetDriverVersion(char *version, unsigned length) {
     snprintf(version, length, "%s", text);
     return OK;
 }
-EXPORT int nvmlShutdown(void) { BEGIN(-2); initialised--; return OK; }
-EXPORT int nvmlDeviceGetCount_v2(unsigned *count) { BEGIN(-2); *count = find(-2, NULL); return OK; }
+EXPORT int nvmlShutdown(void) {
+    BEGIN(-2);
+    initialised--;
+    return OK;
+}
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count) {
+    BEGIN(-2);
+    *count = find(-2, NULL);
+    return OK;
+}
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
     BEGIN((int)index);
     if ((int)index >= find(-2, NULL)) return INVALID_ARGUMENT;
@@ -249,7 +275,11 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned millisec
     told_events++;
     return OK;
 }
-EXPORT int nvmlEventSetFree(void *set) { (void)set; BEGIN(-2); return OK; }
+EXPORT int nvmlEventSetFree(void *set) {
+    (void)set;
+    BEGIN(-2);
+    return OK;
+}
 
 #include "use.h"
 #ifndef WITHOUT_LIMITS /* as a driver before r615 */

@@ -2,8 +2,15 @@
 #define INSUFFICIENT_SIZE 7
 #define ARGUMENT_VERSION_MISMATCH 25
 
-struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
-struct process { unsigned pid; unsigned long long used; unsigned instance, compute; };
+struct memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+struct process {
+    unsigned pid;
+    unsigned long long used;
+    unsigned instance, compute;
+};
 
 static unsigned long long used_of(int index) {
     char line[512];
@@ -24,8 +31,8 @@ static int list(int index, const char *kind, unsigned *count, struct process *in
     long long bytes;
     FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
-        if (sscanf(line, "process %d %15s %u %lld", &at, name, &pid, &bytes) == 4 && at == index
-            && !strcmp(name, kind)) {
+        if (sscanf(line, "process %d %15s %u %lld", &at, name, &pid, &bytes) == 4 && at == index &&
+            !strcmp(name, kind)) {
             if (into && found < *count)
                 into[found] = (struct process){pid, (unsigned long long)bytes, ~0u, ~0u};
             found++;
@@ -58,10 +65,10 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory) {
     return OK;
 }
 
-#define LIST(symbol, kind) \
-    EXPORT int symbol(void *device, unsigned *count, struct process *into) { \
-        BEGIN(index_of(device)); \
-        return list(index_of(device), kind, count, into); \
+#define LIST(symbol, kind)                                                                                   \
+    EXPORT int symbol(void *device, unsigned *count, struct process *into) {                                 \
+        BEGIN(index_of(device));                                                                             \
+        return list(index_of(device), kind, count, into);                                                    \
     }
 LIST(nvmlDeviceGetComputeRunningProcesses_v3, "compute")
 LIST(nvmlDeviceGetComputeRunningProcesses_v2, "compute")

@@ -19,7 +19,13 @@ from tests.fuzz.fuzzing import fuzzes
 from gpushare_plugin.decide.isolation.kind import CardLimit, GrantedMemory
 from gpushare_plugin.decide.isolation.limits_file import limits_file
 
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DHOOK_HOSTED", f"-I{SOURCES}")
+SANITIZERS = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-DHOOK_HOSTED",
+    f"-I{SOURCES}",
+    f"-I{SOURCES}/share",
+)
 HEAD = re.compile(rb"container ([0-9a-f]{32})\ncontext (0|[1-9][0-9]*)\n")
 LINE = re.compile(rb"([!-~]{1,64}) (0|[1-9][0-9]*)\n")
 CUDA = re.compile(rb"GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -53,7 +59,7 @@ def broken_files(draw: st.DrawFn) -> bytes:
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Path]:
     """The hook's own code, and around it a program that answers for each text what is read of it."""
-    with compiled([SOURCES / "tests/fuzz_limits.c", SOURCES / "limits.c"], SANITIZERS) as program:
+    with compiled([SOURCES / "tests/fuzz_limits.c", SOURCES / "share/limits.c"], SANITIZERS) as program:
         yield program
 
 

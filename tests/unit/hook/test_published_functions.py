@@ -9,8 +9,8 @@ from importlib.metadata import files
 from pathlib import Path
 
 import pytest
-from tests.fakes.cuda_hook import covered, known
 from tests.fakes.cuda_user import versions
+from tests.fakes.hook_library import covered, known
 
 WHEELS = ("nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
 

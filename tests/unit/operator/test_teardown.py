@@ -33,7 +33,7 @@ from gpushare_operator.actions import (
     SetFinalizers,
 )
 from gpushare_operator.backends.teardown_step import Leftover
-from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.objects import PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.teardown.steps import still_there, teardown_steps
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
@@ -220,6 +220,16 @@ def test_files_that_no_plugin_of_the_policy_removes_are_not_waited_for(
     files: Mapping[str, IsolationFiles | None],
 ) -> None:
     assert "DeleteDaemonSet" in class_names(policy_actions(with_files(files)))
+
+
+@pytest.mark.parametrize(
+    "pods", [(plugin_pod("gpu-1", ready=False),), ()], ids=["it crashes", "none is there"]
+)
+def test_a_plugin_that_does_not_run_is_named_as_what_keeps_the_files(pods: tuple[PodObject, ...]) -> None:
+    seen = replace(with_files({"gpu-1": isolation_files([])}), pods={pod.name: pod for pod in pods})
+    (left, *_) = still_there(seen, "default")
+    assert left.names == ("gpu-1",)
+    assert "no plugin runs (the annotation gpushare.io/leave-isolation-files=true" in left.description
 
 
 def test_people_may_leave_the_files() -> None:

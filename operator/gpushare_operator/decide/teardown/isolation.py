@@ -62,9 +62,12 @@ def isolation_files_left(snapshot: ClusterSnapshot, policy: str) -> list[Leftove
     files = isolation_files(snapshot, policy)
     needing = [pod for left in files.values() for pod in left.pods]
     needing += [f"{left.more} more on {name}" for name, left in files.items() if left.more]
-    unneeded = [name for name, left in files.items() if not left.pods]
+    plugins = {name: snapshot.states[name].plugin for name in files}
+    stuck = [name for name, plugin in plugins.items() if plugin is None or not plugin.ready]
+    unneeded = [name for name, left in files.items() if not left.pods and name not in stuck]
     return [
         *leftovers(f"isolation files that pods need until they end ({HOW_TO_LEAVE}): pods", needing),
         *leftovers("isolation files, which the plugin removes now, on", unneeded),
+        *leftovers(f"isolation files, which nobody removes, for no plugin runs ({HOW_TO_LEAVE}), on", stuck),
         *([UNKNOWN] if may_have_more_files(snapshot, policy) else []),
     ]

@@ -28,9 +28,9 @@ BYPASSED = (
 UNLIMITED = "nothing limits it once it restarts"
 """Containerd makes an empty folder where the source of a mount is missing."""
 TOO_SMALL = (
-    "its share of {share} is used up by the {context} that a process's CUDA context counts, so CUDA is out of"
-    " memory as soon as a program uses the card: ask for more units, or lower isolation.contextMemory in the"
-    " policy if a context takes less on this card"
+    "its share of {share} leaves nothing beside a CUDA context, which counts {context}: programs are out of"
+    " memory as soon as they use the card; ask for more units, or lower isolation.contextMemory in the policy"
+    " if a context takes less on this card"
 )
 PRELOAD_CONTENT = f"{LIBRARY_PATH}\n".encode()
 NOT_KNOWN = "the kubelet's checkpoint does not say which file of limits it was given"

@@ -9,6 +9,7 @@
  *   address SYMBOL NAME VERSION            answers with the file that the function is in
  *   random SEED TIMES BYTES                allocates and frees at random; answers how often it was refused
  *   threads COUNT TIMES BYTES              the same in threads
+ *   pools COUNT TIMES BYTES                threads that each allocate in a stream, free, and wait
  *   cost TIMES BYTES                       answers with the nanoseconds of an allocation and its free
  *   forks COUNT TIMES BYTES                forks so often, while a thread allocates as above; each child asks
  *                                          the loader for a name, and ends
@@ -55,7 +56,10 @@ static const char *way = "";
 #define ROW(name, version, per_thread, symbol) extern int symbol();
 #include "../names.inc"
 #undef ROW
-static const struct { const char *symbol; void *address; } linked[] = {
+static const struct {
+    const char *symbol;
+    void *address;
+} linked[] = {
 #define ROW(name, version, per_thread, symbol) {#symbol, (void *)symbol},
 #include "../names.inc"
 #undef ROW
@@ -81,13 +85,12 @@ static void *searched(const char *name, int version) {
     int status, first = !strcmp(way, "v1");
     search ask = (search)dlsym(driver(), first ? "cuGetProcAddress" : "cuGetProcAddress_v2");
     if (!strcmp(way, "itself") && ask("cuGetProcAddress", (void **)&ask, 12000, 0, &status)) return NULL;
-    if (!strcmp(way, "itself-thread") && ask("cuGetProcAddress", (void **)&ask, 12000, 2, &status)) return NULL;
+    if (!strcmp(way, "itself-thread") && ask("cuGetProcAddress", (void **)&ask, 12000, 2, &status))
+        return NULL;
     return ask(name, &found, version, flags, &status) ? NULL : found;
 }
 
-static void reopen(void) {
-    opened = dlclose(opened) ? opened : NULL;
-}
+static void reopen(void) { opened = dlclose(opened) ? opened : NULL; }
 
 static void *find(const char *symbol, const char *name, int version) {
     if (!driver()) return NULL;
@@ -136,7 +139,12 @@ static void address(char *rest) {
     puts(info.dli_fname);
 }
 
-struct work { unsigned seed; long times, most; word context; long refused, wrong; };
+struct work {
+    unsigned seed;
+    long times, most;
+    word context;
+    long refused, wrong;
+};
 
 static void *at_random(void *given) {
     struct work *work = given;
@@ -162,15 +170,34 @@ static void *at_random(void *given) {
     return NULL;
 }
 
-static void run(int threads, unsigned seed, long times, long most) {
+/* The pool has nothing after each wait, so it grows each time. */
+static void *from_pool(void *given) {
+    struct work *work = given;
+    function allocate = (function)find("cuMemAllocAsync", "cuMemAllocAsync", 11020);
+    function release = (function)find("cuMemFreeAsync", "cuMemFreeAsync", 11020);
+    function wait = (function)find("cuCtxSynchronize", "cuCtxSynchronize", 2000);
+    function use = (function)find("cuCtxSetCurrent", "cuCtxSetCurrent", 4000);
+    use(work->context, 0, 0, 0, 0, 0);
+    for (long i = 0; i < work->times; i++) {
+        word address;
+        int code = allocate((word)&address, (word)work->most, 0, 0, 0, 0);
+        work->refused += code == OUT_OF_MEMORY;
+        work->wrong += code && code != OUT_OF_MEMORY;
+        if (!code) work->wrong += release(address, 0, 0, 0, 0, 0) || wait(0, 0, 0, 0, 0, 0);
+    }
+    return NULL;
+}
+
+static void run(void *(*task)(void *), int threads, unsigned seed, long times, long most) {
     pthread_t started[MOST];
     struct work works[MOST], all = {0};
     word context = 0;
     function now = (function)find("cuCtxGetCurrent", "cuCtxGetCurrent", 4000);
     now((word)&context, 0, 0, 0, 0, 0);
     for (int i = 0; i < threads; i++) {
-        works[i] = (struct work){.seed = seed + (unsigned)i, .times = times, .most = most, .context = context};
-        pthread_create(&started[i], NULL, at_random, &works[i]);
+        works[i] =
+            (struct work){.seed = seed + (unsigned)i, .times = times, .most = most, .context = context};
+        pthread_create(&started[i], NULL, task, &works[i]);
     }
     for (int i = 0; i < threads; i++) {
         pthread_join(started[i], NULL);
@@ -258,18 +285,32 @@ int main(int count, char **arguments) {
         unsigned first = 0;
         long times = 0, most = 0;
         if (rest) sscanf(rest, "%u %ld %ld", &first, &times, &most);
-        if (!strcmp(word, "call")) call(rest);
-        else if (!strcmp(word, "address")) address(rest);
-        else if (!strcmp(word, "random")) run(1, first, times, most);
-        else if (!strcmp(word, "threads")) run((int)first, 1, times, most);
-        else if (!strcmp(word, "cost")) cost((long)first, times);
-        else if (!strcmp(word, "forks")) forks((int)first, times, most);
-        else if (!strcmp(word, "reopen")) reopen();
-        else if (!strcmp(word, "fork")) become_child();
-        else if (!strcmp(word, "exec")) execv("/proc/self/exe", arguments);
-        else if (!strcmp(word, "setuid")) printf("%d 0\n", setuid(first));
-        else if (!strcmp(word, "deny")) printf("%d 0\n", deny(first));
-        else puts(rest ? rest : "");
+        if (!strcmp(word, "call"))
+            call(rest);
+        else if (!strcmp(word, "address"))
+            address(rest);
+        else if (!strcmp(word, "random"))
+            run(at_random, 1, first, times, most);
+        else if (!strcmp(word, "threads"))
+            run(at_random, (int)first, 1, times, most);
+        else if (!strcmp(word, "pools"))
+            run(from_pool, (int)first, 1, times, most);
+        else if (!strcmp(word, "cost"))
+            cost((long)first, times);
+        else if (!strcmp(word, "forks"))
+            forks((int)first, times, most);
+        else if (!strcmp(word, "reopen"))
+            reopen();
+        else if (!strcmp(word, "fork"))
+            become_child();
+        else if (!strcmp(word, "exec"))
+            execv("/proc/self/exe", arguments);
+        else if (!strcmp(word, "setuid"))
+            printf("%d 0\n", setuid(first));
+        else if (!strcmp(word, "deny"))
+            printf("%d 0\n", deny(first));
+        else
+            puts(rest ? rest : "");
     }
     return 0;
 }

@@ -21,11 +21,13 @@ from gpushare_cli.decide.holders.pod_holding import pod_holdings
 from gpushare_cli.decide.holders.pods_report import PodSort, pods_report
 from gpushare_cli.decide.inspection.inspection import InspectionChoice, card_inspection
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
+from gpushare_cli.decide.status import PolicyState, StatusReport
 from gpushare_cli.decide.use.top_report import TopOf, TopSort, top_report
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.views.card_tables import over_text
 from gpushare_cli.views.holders import pods_view
 from gpushare_cli.views.inspection import inspection_view
+from gpushare_cli.views.status import status_view
 from gpushare_cli.views.top import top_view
 from gpushare_core.text.json_object import Json
 
@@ -127,3 +129,21 @@ def test_an_eviction_that_is_due() -> None:
     due = over_text(MOMENT, "2026-01-02T03:00:30Z", LOOKED)
     assert due == "OVER for 40s, eviction is due"
     assert over_text("", "", LOOKED) == over_text(MOMENT, "", "") == "OVER"
+
+
+def test_the_policies_fit_a_narrow_terminal() -> None:
+    asked = PolicyState(
+        name="default",
+        ready="True",
+        backend="KubeScheduler",
+        isolation="Hook, evicts",
+        allocated_units=34,
+        total_units=128,
+        unit="256Mi",
+        units_summary="34/128",
+        allocated_memory_bytes=17 * 2**29,
+        total_memory_bytes=2**35,
+    )
+    page = page_of_width(80)
+    lines = drawn(status_view(StatusReport(is_well=True, policies=(asked,)), page), page).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80

@@ -1,10 +1,16 @@
 /* The driver's library: the functions of functions.def in it, and ours for them. */
 #pragma once
-#include "covered.h"
+#include "types.h"
+
+#define COVERED(name, parameters) __attribute__((visibility("default"))) CUresult name parameters;
+#define CALLED(name, parameters) CUresult name parameters;
+#include "functions.def"
+#undef COVERED
+#undef CALLED
 
 enum function {
-#define COVERED(name) FUNCTION_##name,
-#define CALLED(name) FUNCTION_##name,
+#define COVERED(name, parameters) FUNCTION_##name,
+#define CALLED(name, parameters) FUNCTION_##name,
 #include "functions.def"
 #undef COVERED
 #undef CALLED

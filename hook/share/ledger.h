@@ -1,7 +1,7 @@
 /* What all processes of the container have of each card, in a file that they share.
  *
  * /dev/shm/.gpushare-IDENTITY: a header, then a slot for each process with who it is and its bytes of each
- * card. Each call opens the file anew, locks it (flock: it ends with the process), reads all slots and writes
+ * card. Each call locks it (flock: it ends with the process), reads all slots and writes
  * the own one. The file is read and written, not mapped: one that somebody cuts short or a full /dev/shm
  * are then errors of calls, and not signals. Where there is no ledger (no /dev/shm, read-only, full, not
  * this file, locks refused), the limit holds for each process by itself.

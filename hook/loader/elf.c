@@ -34,8 +34,22 @@ enum {
 };
 enum { STT_FUNC = 2, STB_GLOBAL = 1, STB_WEAK = 2, VERSION_HIDDEN = 0x8000 };
 
+/* See link.h. */
+struct list_entry {
+    uintptr_t base;
+    const char *path;
+    const struct dynamic *dynamic;
+    const struct list_entry *next;
+};
+struct list {
+    int version;
+    const struct list_entry *first;
+};
+__attribute__((weak)) extern const struct list _r_debug; /* musl has none */
+
 typedef int visitor(struct loaded *loaded, size_t size, void *argument);
-__attribute__((weak)) extern int dl_iterate_phdr(visitor *visit, void *argument);
+typedef int iterate_function(visitor *visit, void *argument);
+__attribute__((weak)) extern iterate_function dl_iterate_phdr;
 
 /* Where the hook itself is loaded; linkers define it. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -47,44 +61,29 @@ static const char *last_part(const char *path) {
     return part;
 }
 
-/* glibc has added the base to addresses in the dynamic section, musl has not. */
-static const void *address_in(const struct loaded *loaded, u64 value) {
-    return (const void *)(value < loaded->base ? loaded->base + value : value);
+/* glibc has added the base to addresses in the dynamic section, but not in the kernel's own library; musl has
+ * not. With the base they are near to the section: no library is larger than this. */
+#define LARGEST_LIBRARY (1ULL << 36)
+
+static const void *address_in(uintptr_t base, const struct dynamic *dynamic) {
+    u64 distance = dynamic->value - (uintptr_t)dynamic + LARGEST_LIBRARY;
+    return (const void *)(distance < 2 * LARGEST_LIBRARY ? dynamic->value : base + dynamic->value);
 }
 
-static bool read_library(const struct loaded *loaded, struct library *library) {
-    const struct dynamic *dynamic = NULL;
+static bool read_library(struct library *library, uintptr_t base, const char *path,
+                         const struct dynamic *dynamic) {
     u64 name = 0;
-    for (int i = 0; i < loaded->header_count; i++)
-        if (loaded->headers[i].type == PT_DYNAMIC)
-            dynamic = (const struct dynamic *)(loaded->base + loaded->headers[i].address);
-    *library = (struct library){.base = loaded->base, .name = last_part(loaded->path ? loaded->path : "")};
+    *library = (struct library){.base = base, .name = last_part(path ? path : "")};
     for (; dynamic && dynamic->tag; dynamic++) {
-        if (dynamic->tag == DT_STRTAB) library->strings = address_in(loaded, dynamic->value);
-        if (dynamic->tag == DT_SYMTAB) library->symbols = address_in(loaded, dynamic->value);
-        if (dynamic->tag == DT_HASH) library->hash = address_in(loaded, dynamic->value);
-        if (dynamic->tag == DT_GNU_HASH) library->gnu_hash = address_in(loaded, dynamic->value);
-        if (dynamic->tag == DT_VERSYM) library->versions = address_in(loaded, dynamic->value);
+        if (dynamic->tag == DT_STRTAB) library->strings = address_in(base, dynamic);
+        if (dynamic->tag == DT_SYMTAB) library->symbols = address_in(base, dynamic);
+        if (dynamic->tag == DT_HASH) library->hash = address_in(base, dynamic);
+        if (dynamic->tag == DT_GNU_HASH) library->gnu_hash = address_in(base, dynamic);
+        if (dynamic->tag == DT_VERSYM) library->versions = address_in(base, dynamic);
         if (dynamic->tag == DT_SONAME) name = dynamic->value;
     }
     if (library->strings && name) library->name = library->strings + name;
     return library->strings && library->symbols && (library->hash || library->gnu_hash);
-}
-
-struct visit {
-    bool (*visit)(const struct library *library, void *argument);
-    void *argument;
-};
-static int visit_loaded(struct loaded *loaded, size_t size, void *argument) {
-    const struct visit *visit = argument;
-    struct library library;
-    (void)size;
-    return read_library(loaded, &library) && visit->visit(&library, visit->argument);
-}
-
-void elf_visit(bool (*visit)(const struct library *library, void *argument), void *argument) {
-    struct visit all = {visit, argument};
-    if (dl_iterate_phdr) dl_iterate_phdr(visit_loaded, &all);
 }
 
 static bool is_function(const struct library *library, u32 index, const char *name) {
@@ -127,6 +126,43 @@ void *elf_function(const struct library *library, const char *name) {
     u32 index = library->gnu_hash ? find_by_gnu_hash(library, name) : find_by_hash(library, name);
     if (!index) return NULL;
     return (void *)(library->base + ((const struct symbol *)library->symbols)[index].value);
+}
+
+struct visit {
+    bool (*visit)(const struct library *library, void *argument);
+    void *argument;
+};
+static int visit_loaded(struct loaded *loaded, size_t size, void *argument) {
+    const struct visit *visit = argument;
+    const struct dynamic *dynamic = NULL;
+    struct library library;
+    (void)size;
+    for (int i = 0; i < loaded->header_count; i++)
+        if (loaded->headers[i].type == PT_DYNAMIC)
+            dynamic = (const struct dynamic *)(loaded->base + loaded->headers[i].address);
+    return read_library(&library, loaded->base, loaded->path, dynamic) &&
+           visit->visit(&library, visit->argument);
+}
+
+/* The C library's own. Programs and sanitizers put theirs before it, which ask dlsym for this one, so would
+ * wait for themselves. Read without the loader's lock: the list up to the C library never changes. */
+static iterate_function *find_iterate(void) {
+    struct library library;
+    const struct list_entry *entry = &_r_debug ? _r_debug.first : NULL;
+    for (; entry; entry = entry->next)
+        if (read_library(&library, entry->base, entry->path, entry->dynamic) &&
+            elf_function(&library, "__libc_start_main"))
+            return (iterate_function *)elf_function(&library, "dl_iterate_phdr");
+    return dl_iterate_phdr;
+}
+
+void elf_visit(bool (*visit)(const struct library *library, void *argument), void *argument) {
+    static iterate_function *known;
+    iterate_function *iterate = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    struct visit all = {visit, argument};
+    if (!iterate) iterate = find_iterate();
+    __atomic_store_n(&known, iterate, __ATOMIC_RELAXED);
+    if (iterate) iterate(visit_loaded, &all);
 }
 
 bool elf_is_own(const struct library *library) { return library->base == (uintptr_t)__ehdr_start; }

@@ -24,9 +24,11 @@ static bool is_own(const struct slot *slot) {
            slot->owner.namespace == own.namespace;
 }
 
-static bool has_ended(u32 index, const struct identity *owner) {
-    if (own.namespace && owner->namespace == own.namespace) return process_ended(owner);
-    return !ledger_file_is_held(index);
+/* A process that executes another program lives, but has lost its memory and has closed the file. */
+static bool has_ended(u32 index, const struct slot *slot) {
+    bool known = own.namespace && slot->owner.namespace == own.namespace;
+    if (known && process_ended(&slot->owner)) return true;
+    return (!known || slot->held) && !ledger_file_is_held(index);
 }
 
 static void add(u64 *sum, u64 bytes) {
@@ -57,7 +59,7 @@ static void look_at(struct session *session, u32 index, const struct slot *slot,
     /* What this process had before it executed another program is gone. */
     else if (is_own(slot))
         free_slot(session, index);
-    else if (ended == REMOVE_ENDED && has_ended(index, &slot->owner))
+    else if (ended == REMOVE_ENDED && has_ended(index, slot))
         free_slot(session, index);
     else
         add(&session->others, slot->bytes[session->card]);
@@ -87,17 +89,12 @@ static void end(const struct session *session) {
 /* Writes what this process has, in a new slot where the own one is gone (a new process, a new ledger). */
 static void save(struct session *session) {
     if (!session->locked) return;
-    if (session->has_own) {
-        ledger_file_write(own_slot, &own, held);
-        return;
+    if (!session->has_own) {
+        survey(session, REMOVE_ENDED);
+        own_slot = session->vacant;
+        if (own_slot == NO_SLOT) return;
     }
-    survey(session, REMOVE_ENDED);
-    own_slot = session->vacant;
-    if (own_slot == NO_SLOT) return;
-    if (ledger_file_write(own_slot, &own, held))
-        ledger_file_hold(own_slot);
-    else
-        own_slot = NO_SLOT;
+    if (!ledger_file_write(own_slot, &own, held) && !session->has_own) own_slot = NO_SLOT;
 }
 
 static u64 available(const struct session *session) {

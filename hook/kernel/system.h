@@ -18,6 +18,7 @@ enum {
     SYS_fcntl = 72,
     SYS_flock = 73,
     SYS_fchmod = 91,
+    SYS_sigtimedwait = 128,
     SYS_futex = 202,
     SYS_openat = 257,
     SYS_readlinkat = 267,
@@ -57,6 +58,7 @@ enum {
     SYS_sched_yield = 124,
     SYS_kill = 129,
     SYS_sigprocmask = 135,
+    SYS_sigtimedwait = 137,
     SYS_getpid = 172,
     SYS_munmap = 215,
     SYS_mmap = 222
@@ -92,6 +94,8 @@ struct file_status {
 #define ENOMEM 12
 #define ENFILE 23
 #define EMFILE 24
+#define EFBIG 27
+#define SIGXFSZ 25
 
 #define HERE (-100) /* the working folder, for paths that are absolute anyway */
 #define O_RDONLY 0
@@ -123,6 +127,12 @@ static inline bool is_regular(const struct file_status *status) {
 static inline void sleep_nanoseconds(u64 nanoseconds) {
     u64 time[2] = {nanoseconds / 1000000000, nanoseconds % 1000000000};
     CALL2(nanosleep, time, NULL);
+}
+
+/* Takes back a signal that waits for this thread. */
+static inline void discard_signal(int number) {
+    u64 set = 1ULL << (number - 1), at_once[2] = {0, 0};
+    CALL4(sigtimedwait, &set, NULL, at_once, sizeof set);
 }
 
 /* Reads at most SIZE - 1 bytes of a file and ends them with 0. Returns their number, or an error. */

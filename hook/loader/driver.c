@@ -7,16 +7,16 @@
 #include "system.h"
 
 static const char *const names[FUNCTION_COUNT] = {
-#define COVERED(name) #name,
-#define CALLED(name) #name,
+#define COVERED(name, parameters) #name,
+#define CALLED(name, parameters) #name,
 #include "functions.def"
 #undef COVERED
 #undef CALLED
 };
 /* NULL: programs get the driver's own. */
 static void *const replacements[FUNCTION_COUNT] = {
-#define COVERED(name) [FUNCTION_##name] = (void *)name,
-#define CALLED(name)
+#define COVERED(name, parameters) [FUNCTION_##name] = (void *)name,
+#define CALLED(name, parameters)
 #include "functions.def"
 #undef COVERED
 #undef CALLED
@@ -62,8 +62,9 @@ static void refresh(void) {
 }
 
 void driver_may_be_unloaded(void) {
+    if (is(NOT_LOADED)) return;
     process_forget_parent();
-    if (!is(NOT_LOADED)) find_functions();
+    find_functions();
 }
 
 bool driver_begin(void) {

@@ -8,7 +8,7 @@
 
 struct slot {
     struct identity owner; /* PID 0: the slot is free */
-    u64 rest;
+    u64 held;              /* 1: its process keeps the file open */
     u64 bytes[];
 };
 
@@ -19,11 +19,11 @@ void ledger_file_unlock(void);
 /* NULL: there are only INDEX slots. Valid until the next call. */
 const struct slot *ledger_file_read(u32 index);
 
-/* OWNER NULL: frees the slot. False: the file system is full. */
+/* Also shows, to processes of all PID namespaces, that the owner has the file open. OWNER NULL: frees the
+ * slot. False: the file system is full. */
 bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes);
 
-/* Shows that the process of the slot lives, also to processes of other PID namespaces. */
-void ledger_file_hold(u32 index);
+/* Whether the process that wrote the slot has the file open since. */
 bool ledger_file_is_held(u32 index);
 
 void ledger_file_forget(void); /* in a child by fork */

@@ -5,10 +5,14 @@
 #include "driver.h"
 #include "ledger.h"
 #include "mutex.h"
+#include "system.h"
 
 #define MOST_POOLS 256
 /* A pool grows by multiples of this. */
 #define STEP (32ULL << 20)
+/* A call that lets a pool grow waits at most 2 s for another one. */
+#define PAUSE 20000 /* nanoseconds */
+#define MOST_PAUSES 100000
 
 enum attribute { RESERVED_NOW = 5, USED_NOW = 7 };
 
@@ -96,9 +100,11 @@ static u64 ask(const struct pool *pool, enum attribute attribute) {
     return REAL(cuMemPoolGetAttribute)(pool->handle, attribute, &bytes) == CUDA_SUCCESS ? bytes : 0;
 }
 
-/* False: it has grown, and the container has more than its limit. */
+/* Growth by a call under way may be in the driver's figure already, and does not count twice. False: the pool
+ * has grown, and the container has more than its limit. */
 static bool recount(struct pool *pool) {
-    u64 bytes = ask(pool, RESERVED_NOW) + pool->awaited, before = pool->charged;
+    u64 reserved = ask(pool, RESERVED_NOW), bytes = reserved + pool->awaited, before = pool->charged;
+    if (bytes > before) bytes = reserved > before ? reserved : before;
     __atomic_store_n(&pool->charged, bytes, __ATOMIC_RELAXED);
     if (bytes > before) return ledger_charge_anyway(pool->card, bytes - before);
     ledger_give_back(pool->card, before - bytes);
@@ -157,18 +163,33 @@ static u64 growth_for(const struct pool *pool, u64 bytes) {
 
 static u64 steps(u64 bytes) { return bytes > ~0ULL - STEP ? bytes : (bytes + STEP - 1) / STEP * STEP; }
 
-static bool charge_pool(struct growth *growth, CUmemoryPool handle, u64 bytes, int *card) {
+enum answer { CHARGED, REFUSED, BUSY };
+
+static enum answer try_to_charge(struct growth *growth, CUmemoryPool handle, u64 bytes, int *card) {
     HOLD(&mutex);
     struct pool *pool = find(handle);
     if (!pool) pool = find_of_device(handle);
-    if (!pool) return true;
+    if (!pool) return CHARGED;
     *card = pool->card;
     u64 more = steps(growth_for(pool, bytes));
-    if (!ledger_charge(pool->card, more)) return false;
+    if (more && pool->awaited) return BUSY;
+    if (!ledger_charge(pool->card, more)) return REFUSED;
     pool->awaited += more;
     __atomic_store_n(&pool->charged, pool->charged + more, __ATOMIC_RELAXED);
     *growth = (struct growth){handle, more};
-    return true;
+    return CHARGED;
+}
+
+/* One call after the other lets a pool grow: whether the driver's figures have the growth of one under way
+ * cannot be known, so it would count twice. */
+static bool charge_pool(struct growth *growth, CUmemoryPool handle, u64 bytes, int *card) {
+    enum answer answer = BUSY;
+    for (int pauses = 0; pauses < MOST_PAUSES; pauses++) {
+        answer = try_to_charge(growth, handle, bytes, card);
+        if (answer != BUSY) break;
+        sleep_nanoseconds(PAUSE);
+    }
+    return answer == CHARGED;
 }
 
 bool pools_charge(struct growth *growth, CUmemoryPool pool, u64 bytes) {

@@ -8,9 +8,9 @@
 #define SPARSE 0x40
 #define DEFERRED_MAPPING 0x80
 
-/* A card keeps arrays in blocks of so many bytes and rows. */
+/* A card keeps arrays in blocks of so many bytes and rows (see docs/real-card.md). */
 #define BLOCK_BYTES 64
-#define BLOCK_ROWS 8
+#define BLOCK_ROWS 16
 
 struct shape {
     u64 width, height, depth;

@@ -9,9 +9,9 @@ static struct mutex mutex;
 static struct allocation *table;
 static size_t capacity, count;
 
+/* The memory is not given back: the parent may have been about to replace it. */
 void allocations_forget(void) {
     mutex.state = 0;
-    if (table) unmap_memory(table, capacity * sizeof *table);
     table = NULL;
     capacity = count = 0;
 }

@@ -8,6 +8,7 @@
 #define SMALLEST_SLOT 64
 /* Far from the numbers that a program uses, and closes by mistake; and its next file does not get it. */
 #define DESCRIPTOR 960
+#define LAST_STANDARD_DESCRIPTOR 2
 
 #define MILLISECOND 1000000ULL
 #define SHORTEST_PAUSE (MILLISECOND / 50)
@@ -28,6 +29,7 @@ static struct {
     u64 device, inode;
     u32 slot_size;
     int card_count;
+    u32 held; /* place of the own slot; 0: none */
     bool locked;
 } file;
 
@@ -63,7 +65,9 @@ static long open_or_create(const char *path) {
 }
 
 static long move_away(long descriptor) {
-    long moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, DESCRIPTOR);
+    long moved = -1;
+    for (int least = DESCRIPTOR; moved < 0 && least > LAST_STANDARD_DESCRIPTOR; least /= 2)
+        moved = CALL3(fcntl, descriptor, F_DUPFD_CLOEXEC, least);
     if (moved < 0) return descriptor;
     CALL1(close, descriptor);
     return moved;
@@ -87,6 +91,7 @@ static bool open_file(const struct limits *limits) {
         close_file();
         return false;
     }
+    file.held = 0;
     file.device = status.device;
     file.inode = status.inode;
     return true;
@@ -111,6 +116,7 @@ static bool lock(void) {
     return true;
 #endif
     for (u64 waited = 0, pause = SHORTEST_PAUSE;;) {
+        if (waited && !is_open()) return false;
         long answer = CALL2(flock, file.descriptor, LOCK_EX | LOCK_NB);
         file.locked = answer == 0;
         if (!file.locked && answer != -EAGAIN && answer != -EINTR) return false;
@@ -125,6 +131,14 @@ static bool lock(void) {
     }
 }
 
+/* The kernel sends SIGXFSZ where the process may not write files so large. The mutex keeps it waiting, and
+ * here it is taken back. */
+static bool write(const void *bytes, u32 place) {
+    long written = CALL4(pwrite, file.descriptor, bytes, file.slot_size, place);
+    if (written == -EFBIG) discard_signal(SIGXFSZ);
+    return written == (long)file.slot_size;
+}
+
 static void read_page(u32 number) {
     long got = CALL4(pread, file.descriptor, page.bytes, LEDGER_PAGE, (u64)number * LEDGER_PAGE);
     page_number = number;
@@ -137,7 +151,7 @@ static bool write_header(void) {
     page.header.slot_size = file.slot_size;
     page.header.card_count = (u64)file.card_count;
     page_length = file.slot_size;
-    return CALL4(pwrite, file.descriptor, page.bytes, file.slot_size, 0) == (long)file.slot_size;
+    return write(page.bytes, 0);
 }
 
 /* Only an empty file or a ledger of as many cards is taken; whatever else lies there stays as it is. */
@@ -170,21 +184,26 @@ const struct slot *ledger_file_read(u32 index) {
     return within + file.slot_size <= page_length ? (const struct slot *)(page.bytes + within) : NULL;
 }
 
+static bool hold(u32 place) {
+    struct file_lock all = {.kind = F_UNLCK}, own = {.kind = F_WRLCK, .start = place, .length = 1};
+    if (file.held == place) return true;
+    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &all);
+    file.held = CALL3(fcntl, file.descriptor, F_OFD_SETLK, &own) == 0 ? place : 0;
+    return file.held;
+}
+
 bool ledger_file_write(u32 index, const struct identity *owner, const u64 *bytes) {
     u32 place = place_of(index), within = place % LEDGER_PAGE;
     if (place / LEDGER_PAGE != page_number) read_page(place / LEDGER_PAGE);
     struct slot *slot = (struct slot *)(page.bytes + within);
     memset(slot, 0, file.slot_size);
-    if (owner) slot->owner = *owner;
+    if (owner) {
+        slot->owner = *owner;
+        slot->held = hold(place);
+    }
     for (int i = 0; i < file.card_count && owner; i++) slot->bytes[i] = bytes[i];
     if (page_length < within + file.slot_size) page_length = within + file.slot_size;
-    return CALL4(pwrite, file.descriptor, slot, file.slot_size, place) == (long)file.slot_size;
-}
-
-void ledger_file_hold(u32 index) {
-    struct file_lock all = {.kind = F_UNLCK}, own = {.kind = F_WRLCK, .start = place_of(index), .length = 1};
-    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &all);
-    CALL3(fcntl, file.descriptor, F_OFD_SETLK, &own);
+    return write(slot, place);
 }
 
 bool ledger_file_is_held(u32 index) {
