@@ -4,6 +4,7 @@ import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -279,10 +280,11 @@ def exceeding(node: Node) -> set[str]:
     return {share.name for share in shares if share.exceeded_since}
 
 
-async def measured(node: Node, **spec: object) -> None:
+async def measured(node: Node, **spec: Any) -> None:
     """Waits until the spec is in force, with what containers use."""
     isolation = {"memory": "Hook", "contextMemory": "2Gi", "onExcess": "Evict"}
-    node.share(**{"measurement": {"scope": "Containers"}, "isolation": isolation, **spec})
+    asked: Json = {"measurement": {"scope": "Containers"}, "isolation": isolation, **spec}
+    node.share(**asked)
     shown = node.api.objects[SHARE_NODES]["", NODE]
     await node.until(
         "the spec", lambda: node.share_node.status.observed_generation == shown["metadata"]["generation"]

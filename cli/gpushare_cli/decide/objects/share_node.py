@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from gpushare_core.api.enums import MemoryIsolation, OnExcess
-from gpushare_core.api.share_node import LenientCard, LenientMeta, LenientShare, LenientSpec
+from gpushare_core.api.enums import OnExcess
+from gpushare_core.api.share_node import LenientCard, LenientIsolation, LenientMeta, LenientShare, LenientSpec
 
 
 class ObservedCondition(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -58,10 +58,9 @@ class MeasurementScopeText(Struct):
     scope: str = ""
 
 
-class IsolationText(Struct, rename="camel"):
+class IsolationText(LenientIsolation, rename="camel"):
     """What a policy asks to be done about containers that take more memory than they asked for."""
 
-    memory: str = MemoryIsolation.NONE
     on_excess: str = OnExcess.REPORT
     grace_seconds: int = 0
 
