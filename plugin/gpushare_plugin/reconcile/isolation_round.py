@@ -12,7 +12,6 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.isolation.conditions import isolation_events
 from gpushare_plugin.decide.isolation.kind import NO_DRIVER, HookFacts, IsolatedShare, IsolationFacts
-from gpushare_plugin.decide.isolation.limits_file import context_memory
 from gpushare_plugin.decide.isolation.needed_files import needed_files
 from gpushare_plugin.decide.isolation.node_isolation import (
     asked_kind,
@@ -84,9 +83,9 @@ class IsolationRound:
             if given.get((share.uid, share.container)) == MemoryIsolation.HOOK
         }
         for isolated, found in state.isolation_findings or ():
-            share, content = isolated.share, self._facts.hook.limits.get(isolated.given.identity, b"")
+            share = isolated.share
             more = (found.limit or 0) - measured.requested.get(share, 0)
-            allowed[share] = max(allowed.get(share, 0), context_memory(content)) + max(0, more)
+            allowed[share] = max(allowed.get(share, 0), found.uncounted) + max(0, more)
         return allowed
 
     async def tidy(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.component.plugin.test_lost_assignments import forgetful_restart
+from tests.component.plugin.test_modes import SLICE
 from tests.fakes.api_server import EVENTS, LEASES, PODS, SHARE_NODES
 from tests.fakes.kubelet import AdmissionError, Admitted
 from tests.fakes.plugin_node import Node
@@ -282,7 +283,8 @@ def exceeding(node: Node) -> set[str]:
 async def measured(node: Node, **spec: Any) -> None:
     """Waits until the spec is in force, with what containers use."""
     isolation = {"memory": "Hook", "contextMemory": "2Gi", "onExcess": "Evict"}
-    node.share(**{"measurement": {"scope": "Containers"}, "isolation": isolation, **spec})
+    asked: Json = {"measurement": {"scope": "Containers"}, "isolation": isolation, **spec}
+    node.share(**asked)
     shown = node.api.objects[SHARE_NODES]["", NODE]
     await node.until(
         "the spec", lambda: node.share_node.status.observed_generation == shown["metadata"]["generation"]
@@ -307,6 +309,23 @@ async def test_what_the_hook_cannot_count_is_no_excess_whatever_the_policy_says_
     await rounds(hook_node)
     assert exceeding(hook_node) == set()
     load(hook_node, "a", "main=7Gi")
+    await hook_node.until("the excess", lambda: exceeding(hook_node) == {"a"})
+
+
+async def test_what_a_limit_allows_is_no_excess_when_more_is_reserved(hook_node: Node) -> None:
+    isolation = {"memory": "Hook", "contextMemory": "0", "onExcess": "Evict"}
+    cards: Json = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
+    halves: Json = {"mode": "Slices", "slicesPerCard": 2, "devices": cards, "isolation": isolation}
+    await start(hook_node)
+    await measured(hook_node, **halves)
+    await hook_node.kubelet.until("two slices", lambda it: len(it.devices) == 2)
+    await hook_node.until_registered()
+    await hook_node.run_pod(pod_json("a", container(units=1, resource=SLICE)))
+    load(hook_node, "a", "main=8Gi")
+    await measured(hook_node, **halves, reservedMemory="2Gi")
+    await rounds(hook_node)
+    assert exceeding(hook_node) == set()
+    load(hook_node, "a", "main=9Gi")
     await hook_node.until("the excess", lambda: exceeding(hook_node) == {"a"})
 
 

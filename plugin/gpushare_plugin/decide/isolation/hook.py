@@ -1,5 +1,7 @@
 """Row Hook: a library in the container refuses CUDA's allocations beyond the container's share."""
 
+from dataclasses import replace
+
 from gpushare_core.api.enums import MemoryIsolation
 from gpushare_plugin.decide.held.checkpoint import ISOLATION_VARIABLE, LIMITS_PATH
 from gpushare_plugin.decide.isolation.kind import (
@@ -65,15 +67,16 @@ def _in_force(isolated: IsolatedShare, facts: IsolationFacts) -> IsolationFindin
     if given is None:
         return IsolationFinding(in_force=False, seen="its file of limits is not as it was written")
     limit = next((one.memory for one in given.limits if one.uuid == isolated.share.card), 0)
+    found = IsolationFinding(in_force=True, limit=limit, uncounted=given.context_memory)
     if missing := facts.hook.missing:
         seen = f"{' and '.join(missing)} is gone from the node: {UNLIMITED}"
-        return IsolationFinding(in_force=False, seen=seen, limit=limit)
+        return replace(found, in_force=False, seen=seen)
     if isolated.share in facts.hook.exceeding:
-        return IsolationFinding(in_force=False, seen=BYPASSED, limit=limit)
+        return replace(found, in_force=False, seen=BYPASSED)
     if limit <= given.context_memory:
         too_small = TOO_SMALL.format(share=quantity_text(limit), context=quantity_text(given.context_memory))
-        return IsolationFinding(in_force=True, seen=too_small, limit=limit, is_useless=True)
-    return IsolationFinding(in_force=True, limit=limit)
+        return replace(found, seen=too_small, is_useless=True)
+    return found
 
 
 HOOK = IsolationKind(

@@ -67,6 +67,8 @@ class IsolationFinding:
     and not to 4Gi". Where it is not known: why. Where it is in force: what is worth knowing all the same."""
     limit: int | None = None
     """Bytes that the container was given as its limit on the card; None where that is not known."""
+    uncounted: int = 0
+    """Bytes that it may have above that, because they are not counted."""
     is_useless: bool = False
     """The limit is in force, and so small that no program can use the card."""
 

@@ -36,13 +36,6 @@ def limits_file(granted: GrantedMemory) -> tuple[str, bytes]:
     return identity, "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
-def context_memory(content: bytes) -> int:
-    """Returns the bytes that the first use of a card counts by a file with this ``content``; 0 where it does
-    not say it."""
-    head = _HEAD.match(content[:MAX_FILE].decode("ascii", errors="replace"))
-    return int(head[2]) if head else 0
-
-
 def read_limits(content: bytes, identity: str, numbers: "array[int]") -> GrantedMemory | None:
     """Returns what the ``content`` of the file of ``identity`` says, or None where it is not as it was
     written for the container that has the units ``numbers``."""
