@@ -15,7 +15,7 @@ from gpushare_core.api.plugin_heartbeat import (
 )
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.isolation.kind import CardLimit, GrantedMemory
-from gpushare_plugin.decide.isolation.limits_file import context_memory, limits_file, read_limits
+from gpushare_plugin.decide.isolation.limits_file import limits_file, read_limits
 
 NUMBERS = array("I", [0, 1])
 LIMITS = (CardLimit(uuid="GPU-0", memory=2**31),)
@@ -35,14 +35,6 @@ _PARTS = st.sampled_from(
 def test_a_file_of_limits_is_as_it_was_written_or_none(content: bytes) -> None:
     read = read_limits(content, IDENTITY, NUMBERS)
     assert (read.limits if read else None) == (LIMITS if content == WRITTEN else None)
-
-
-@fuzzes(context_memory)
-@given(st.binary(max_size=200) | st.lists(_PARTS, max_size=12).map(b"".join))
-@example(WRITTEN)
-@example(WRITTEN.replace(b"536870912", b"9" * 5000))
-def test_what_a_first_use_counts_is_a_number_or_nothing(content: bytes) -> None:
-    assert context_memory(content) == 0 or content.startswith(b"container ")
 
 
 def _lease(text: str) -> Json:
