@@ -67,7 +67,7 @@ class IsolationKeeper:
         try:
             problem = await self._disk.call(self.folder.install)
             limits = await self._disk.call(partial(self.folder.limits, identities))
-            missing = await self._disk.call(self.folder.missing)
+            missing = await self._disk.call(self.folder.missing) if problem else ()
         except OSError as error:
             unread = f"the plugin cannot read {self.path} of this node: {error.strerror or error}"
             unreadable = Problem("FolderNotReadable", unread)

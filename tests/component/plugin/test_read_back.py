@@ -29,6 +29,7 @@ from gpushare_plugin.decide.use.cgroups import CgroupOwner
 from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.nvml.limits import NvmlLimits
+from gpushare_plugin.devices.nvml.use import DEADLINE
 from gpushare_plugin.devices.worker import Worker
 from gpushare_plugin.isolation.read_back import STARTS_WITHIN, DriverReader
 
@@ -57,8 +58,14 @@ class LimitedNode:
     driver: StubDriver
     containers: LimitedContainers
     reader: DriverReader
-    source: NvmlLimits
+    library: NvmlLibrary
     now: list[float]
+
+    def wait_for_driver(self, seconds: float) -> None:
+        """At most, from now on."""
+        later = iter(range(0, 10**6, 100))
+        source = NvmlLimits(self.library, Worker("NVML"), deadline=seconds, clock=lambda: next(later))
+        self.reader.open_limits = lambda: source
 
     async def facts(self, *cards: str) -> IsolationFacts:
         shares = [isolated(card) for card in cards or ("GPU-a",)]
@@ -94,17 +101,17 @@ def node(tmp_path: Path) -> Iterator[LimitedNode]:
     containers = LimitedContainers(tmp_path / "node", driver.library)
     containers.sandbox(UID)
     now = [0.0]
-    later = iter(range(0, 10**6, 100))
-    source = NvmlLimits(library, Worker("NVML"), clock=lambda: next(later))
     reader = DriverReader(
         names=KnownNames(),
-        open_limits=lambda: source,
+        open_limits=lambda: None,
         devices=lambda: share_node().spec.devices,
         kubelet_uids=dict,
         cgroups=containers.cgroups,
         clock=lambda: now[0],
     )
-    yield LimitedNode(driver, containers, reader, source, now)
+    node = LimitedNode(driver, containers, reader, library, now)
+    node.wait_for_driver(DEADLINE)
+    yield node
     driver.recover()
     library.close()
 
@@ -204,14 +211,14 @@ async def test_a_pod_without_cgroups_is_unknown(node: LimitedNode) -> None:
 
 async def test_a_driver_that_hangs_makes_the_limit_unknown(node: LimitedNode) -> None:
     node.containers.start(UID, ID, OURS, ["GPU-a"])
-    node.source._call._deadline = 0.2
+    node.wait_for_driver(0.2)
     node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
     found = await node.finding()
     assert (found.in_force, found.limit) == (None, 4 * GIB)
 
 
 async def test_a_node_that_was_able_stays_so_while_its_driver_does_not_answer(node: LimitedNode) -> None:
-    node.source._call._deadline = 0.2
+    node.wait_for_driver(0.2)
     assert DRIVER.unable(await node.facts()) is None
     node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
     node.containers.start(UID, ID, OURS, ["GPU-a"])
@@ -221,7 +228,7 @@ async def test_a_node_that_was_able_stays_so_while_its_driver_does_not_answer(no
 
 
 async def test_a_driver_that_has_never_answered_is_not_able(node: LimitedNode) -> None:
-    node.source._call._deadline = 0.2
+    node.wait_for_driver(0.2)
     node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
     node.containers.start(UID, ID, OURS, ["GPU-a"])
     problem = DRIVER.unable(await node.facts())

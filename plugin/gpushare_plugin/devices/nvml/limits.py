@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.nvml.cards import UNKNOWN_ERROR, DriverFaultError, driver_problem
+from gpushare_plugin.devices.nvml.lasting_answer import LastingAnswer
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.nvml.use import DEADLINE
 from gpushare_plugin.devices.use import CardCgroup, MemoryLimits
-from gpushare_plugin.devices.worker import SingleCall, Worker
+from gpushare_plugin.devices.worker import Worker
 
 INTERVAL = 10.0
 """Seconds that an answer may be old: a limit is set before its container starts, and stays."""
@@ -33,21 +34,14 @@ class NvmlLimits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = library
-        self._call = SingleCall[tuple[frozenset[CardCgroup], MemoryLimits]](worker, deadline)
-        self._clock = clock
-        self._last: tuple[frozenset[CardCgroup], float, MemoryLimits] | None = None
+        self._answer = LastingAnswer[MemoryLimits](
+            worker, deadline, clock, lasts=lambda limits: not limits.problem
+        )
 
     async def limits(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
         about = frozenset(cgroups)
-        if self._last and self._last[0] == about and self._clock() < self._last[1] + INTERVAL:
-            return self._last[2]
-        answer = await self._call.result(lambda: (about, self._ask(cgroups)))
-        if answer is None:
-            return MemoryLimits(problem=HUNG)
-        asked, limits = answer
-        if not limits.problem:
-            self._last = (asked, self._clock(), limits)
-        return limits
+        limits = await self._answer.answer(about, lambda: self._ask(cgroups), seconds=INTERVAL)
+        return MemoryLimits(problem=HUNG) if limits is None else limits
 
     def _ask(self, cgroups: Sequence[CardCgroup]) -> MemoryLimits:
         """By the worker."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.nvml.cards import UNKNOWN_ERROR, driver_problem
+from gpushare_plugin.devices.nvml.lasting_answer import LastingAnswer
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.use import Use, UseQuestion
-from gpushare_plugin.devices.worker import SingleCall, Worker
+from gpushare_plugin.devices.worker import Worker
 
 DEADLINE = 5.0
 """Seconds that an answer may take, with all that the library's worker does before."""
@@ -33,20 +34,12 @@ class NvmlUse:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = library
-        self._call = SingleCall[tuple[object, Use]](worker, deadline)
-        self._clock = clock
-        self._last: tuple[object, float, Use] | None = None
+        self._answer = LastingAnswer[Use](worker, deadline, clock)
 
     async def measure(self, question: UseQuestion) -> Use:
         about = (frozenset(card.uuid for card in question.cards), question.by_container)
-        if self._last and self._last[0] == about and self._clock() < self._last[1] + question.interval:
-            return self._last[2]
-        answer = await self._call.result(lambda: (about, self._ask(question)))
-        if answer is None:
-            return Use(problem=HUNG)
-        asked, use = answer
-        self._last = (asked, self._clock(), use)
-        return use
+        use = await self._answer.answer(about, lambda: self._ask(question), seconds=question.interval)
+        return Use(problem=HUNG) if use is None else use
 
     def _ask(self, question: UseQuestion) -> Use:
         """By the worker."""
