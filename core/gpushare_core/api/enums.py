@@ -77,14 +77,6 @@ class OnExcess(StrEnum):
     EVICT = "Evict"
 
 
-class IsolationBypass(StrEnum):
-    """What becomes of new pods that ask for units and set what gets round the isolation of their memory."""
-
-    ALLOW = "Allow"
-    WARN = "Warn"
-    DENY = "Deny"
-
-
 class StartupTaintHandling(StrEnum):
     """What becomes of the taint by which autoscalers know that a node is still starting."""
 
@@ -99,8 +91,8 @@ class UnitChange(StrEnum):
     KEEP = "Keep"
 
 
-class VisibleDevices(StrEnum):
-    """What becomes of new containers that ask for no card and set what shows them cards."""
+class AdmissionAnswer(StrEnum):
+    """What becomes of new pods in which an admission policy has found something. Ordered by strictness."""
 
     ALLOW = "Allow"
     WARN = "Warn"

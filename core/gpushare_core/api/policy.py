@@ -12,16 +12,15 @@ from gpushare_core.api import bounds
 from gpushare_core.api.api_object import ApiObject, ObjectMeta
 from gpushare_core.api.bounds import rule, rules
 from gpushare_core.api.enums import (
+    AdmissionAnswer,
     Backend,
     DialectName,
-    IsolationBypass,
     LogLevel,
     Mode,
     Preemption,
     SelectorOperator,
     StartupTaintHandling,
     UnitChange,
-    VisibleDevices,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.api.policy_status import PolicyStatus
@@ -341,12 +340,12 @@ class ExtenderSettings(ProgramSettings):
 class Admission(PolicyModel):
     """What becomes of new pods in the whole cluster."""
 
-    visible_devices: VisibleDevices = VisibleDevices.ALLOW
+    visible_devices: AdmissionAnswer = AdmissionAnswer.ALLOW
     """A container that asks for no card and sets NVIDIA_VISIBLE_DEVICES, or the like of another runtime, may
     see all cards of its node. Allow: it may. Warn: whoever makes its pod is warned. Deny: its pod is refused.
     Of several policies the strictest one counts. Namespaces with the label gpushare.io/visible-devices:
     allowed are left alone."""
-    isolation_bypass: IsolationBypass = IsolationBypass.WARN
+    isolation_bypass: AdmissionAnswer = AdmissionAnswer.WARN
     """What becomes of pods that ask for units, while a policy asks for isolation, and set what gets round it:
     variables of its own or of MPS, mounts over its files, privileges. Allow: they are let pass. Warn: whoever
     makes such a pod is warned. Deny: it is refused. Of several policies the strictest one counts. Namespaces

@@ -6,7 +6,7 @@ creation of every pod in the cluster slower.
 
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.api.enums import IsolationBypass, MemoryIsolation, Mode, VisibleDevices
+from gpushare_core.api.enums import AdmissionAnswer, MemoryIsolation, Mode
 from gpushare_core.api.names import (
     ADMISSION_LABEL,
     FINALIZER,
@@ -22,8 +22,7 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot, oldest_first
 from gpushare_operator.policies.served_resources import served_classes, served_resources
 
-BY_STRICTNESS = (VisibleDevices.ALLOW, VisibleDevices.WARN, VisibleDevices.DENY)
-BYPASS_BY_STRICTNESS = (IsolationBypass.ALLOW, IsolationBypass.WARN, IsolationBypass.DENY)
+BY_STRICTNESS = (*AdmissionAnswer,)
 
 
 def mark_policies(snapshot: ClusterSnapshot) -> Iterator[MarkPolicy]:
@@ -46,7 +45,7 @@ def _marks(snapshot: ClusterSnapshot, policies: list[PolicyObject]) -> Mapping[s
         return {}
     specs = [policy.spec for policy in policies if policy.spec]
     asked = [spec.admission.visible_devices for spec in specs]
-    strictest = max(asked, key=BY_STRICTNESS.index, default=VisibleDevices.ALLOW)
+    strictest = max(asked, key=BY_STRICTNESS.index, default=AdmissionAnswer.ALLOW)
     return {
         ADMISSION_LABEL: strictest.value,
         SERVED_ANNOTATION: ",".join(sorted(served | snapshot.traits.offered)),
@@ -62,7 +61,7 @@ def _isolation_marks(specs: list[PolicySpec], served: frozenset[str]) -> Mapping
     names = served & {name for spec in isolating for name in _isolated_resources(spec)}
     asked = [spec.admission.isolation_bypass for spec in isolating]
     return {
-        ISOLATION_ADMISSION_LABEL: max(asked, key=BYPASS_BY_STRICTNESS.index).value,
+        ISOLATION_ADMISSION_LABEL: max(asked, key=BY_STRICTNESS.index).value,
         ISOLATED_ANNOTATION: ",".join(sorted(names)),
     }
 
