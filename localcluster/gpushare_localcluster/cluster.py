@@ -42,6 +42,7 @@ FILLER = ".filler"
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {
     "/var/lib/kubelet": "kubelet",
+    "/var/lib/gpushare": "lib-gpushare",
     "/etc/kubernetes": "etc-kubernetes",
     "/var/log": "log",
 }

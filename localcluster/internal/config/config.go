@@ -148,6 +148,7 @@ const (
 	Kubelet    = "kubelet"        // the node's /var/lib/kubelet
 	Kubernetes = "etc-kubernetes" // the node's /etc/kubernetes
 	Log        = "log"            // the node's /var/log
+	GPUShare   = "lib-gpushare"   // the node's /var/lib/gpushare
 	Containers = "containers"     // one record for each container
 	Root       = "root"           // an empty mount point
 )
@@ -158,7 +159,12 @@ func (d NodeDirectory) Join(parts ...string) string {
 }
 
 // surviving are a node's folders that its reboots leave alone, and where they lie in its NodeDirectory.
-var surviving = map[string]string{"/var/lib/kubelet": Kubelet, "/etc/kubernetes": Kubernetes, "/var/log": Log}
+var surviving = map[string]string{
+	"/var/lib/kubelet":  Kubelet,
+	"/var/lib/gpushare": GPUShare,
+	"/etc/kubernetes":   Kubernetes,
+	"/var/log":          Log,
+}
 
 // Place is where a path of the node lies, which must be in or below a folder that survives reboots.
 func (d NodeDirectory) Place(path string) (string, error) {
@@ -183,7 +189,7 @@ func (d NodeDirectory) ForgetContainers() error {
 
 // Create makes the folders.
 func (d NodeDirectory) Create() error {
-	for _, name := range []string{Kubelet, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {
+	for _, name := range []string{Kubelet, GPUShare, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {
 		if err := os.MkdirAll(d.Join(name), 0o755); err != nil {
 			return err
 		}

@@ -49,6 +49,7 @@ func TestAPathThatSurvivesRebootsHasItsPlaceInTheNodesFolder(t *testing.T) {
 	for path, wanted := range map[string]string{
 		"/etc/kubernetes":              "/cluster/nodes/gpu-1/etc-kubernetes",
 		"/var/log/gpushare":            "/cluster/nodes/gpu-1/log/gpushare",
+		"/var/lib/gpushare/isolation":  "/cluster/nodes/gpu-1/lib-gpushare/isolation",
 		"/var/lib/kubelet/../../shady": "",
 		"/var/lib/kubelets":            "",
 		"/":                            "",

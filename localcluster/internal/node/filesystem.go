@@ -77,6 +77,7 @@ func mounts(settings Settings, root string) []mount {
 		{"/", in(imageFolder), "", unix.MS_BIND | unix.MS_REC, ""},
 		bind(own(config.Containers), recordFolder),
 		tree(own(config.Kubelet), "/var/lib/kubelet"),
+		tree(own(config.GPUShare), "/var/lib/gpushare"),
 		tree(own(config.Kubernetes), "/etc/kubernetes"),
 		tree(own(config.Log), "/var/log"),
 		{"tmpfs", in("/dev"), "tmpfs", 0, "mode=0755"},

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_localcluster import processes
 from gpushare_localcluster.build.binary import Binary
 from gpushare_localcluster.cluster import LocalCluster, is_free
@@ -200,6 +201,7 @@ def test_records_are_read_as_the_runtime_writes_them(tmp_path: Path) -> None:
             "/etc/kubernetes/scheduler.conf", "nodes/gpu-1/etc-kubernetes/scheduler.conf", id="below"
         ),
         pytest.param("/var/lib/kubelet", "nodes/gpu-1/kubelet", id="the folder itself"),
+        pytest.param(ISOLATION_FOLDER, "nodes/gpu-1/lib-gpushare/isolation", id="of isolation"),
     ],
 )
 def test_a_node_s_kept_folders_are_visible_on_the_host(tmp_path: Path, path: str, on_host: str) -> None:
