@@ -1,6 +1,6 @@
-"""Which minor versions of Kubernetes gpushare is for, and what they differ in. ``docs/kubernetes-versions.md`` shows it.
+"""Which minor versions of Kubernetes gpushare is for, and what they differ in.
 
-Source of gates: ``pkg/features/kube_features.go`` of each minor.
+``docs/kubernetes-versions.md`` shows it. Source of gates: ``pkg/features/kube_features.go`` of each minor.
 """
 
 import re
@@ -29,10 +29,10 @@ _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 
 
 def minor_of(version: str) -> KubernetesMinor | None:
-    """Returns the minor of a version as an API server, a kubelet or a person writes it; None where it is none.
+    """Returns the minor of a version as API servers, kubelets and people write it; None where it is none.
 
-    >>> [str(minor_of(version)) for version in ("v1.31.5-gke.1233000", "v1.33.0+k3s1", "1.36", "v1.37.0-alpha.1", "?")]
-    ['1.31', '1.33', '1.36', '1.37', 'None']
+    >>> [str(minor_of(version)) for version in ("v1.31.5-gke.1233000", "v1.33.0+k3s1", "1.36", "new")]
+    ['1.31', '1.33', '1.36', 'None']
     """
     found = _VERSION.match(version)
     return KubernetesMinor(whole_number(found[1]), whole_number(found[2])) if found else None
