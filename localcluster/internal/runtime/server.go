@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/cri-streaming/pkg/streaming"
+
+	"gpushare.io/localcluster/internal/streaming"
 )
 
 const runtimeName = "localcluster"
@@ -96,9 +97,7 @@ func (s *server) startStreaming() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	config := streaming.DefaultConfig
-	config.Addr = listener.Addr().String()
-	if s.streaming, err = streaming.NewServer(config, streams{s}); err != nil {
+	if s.streaming, err = streaming.NewServer(listener.Addr().String(), streams{s}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	web := &http.Server{Handler: s.streaming}
