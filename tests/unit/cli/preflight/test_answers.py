@@ -52,7 +52,10 @@ def test_the_server_is_supported_or_too_old_or_not_tested(version: str, expected
 def test_kubelets_up_to_three_minors_older_than_the_server_are_well() -> None:
     nodes = [node("a"), node("b"), node("c", kubeletVersion="v1.33.1")]
     found = answer("kubelets", preflight_facts(nodes=nodes))
-    assert (found.verdict, found.found) == (Verdict.OK, "v1.36.3 on 2 nodes, v1.33.1 on c")
+    assert (found.verdict, found.found) == (
+        Verdict.OK,
+        "v1.36.3 on 2 nodes, v1.33.1 (3 minors older than the API server) on c",
+    )
 
 
 @pytest.mark.parametrize(

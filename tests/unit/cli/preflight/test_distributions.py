@@ -1,19 +1,24 @@
 """Each distribution is recognized by what its nodes and pods show, and gets the backend that suits it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts
 
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.distributions import (
+    BACKENDS_PAGE,
     DISTRIBUTIONS,
+    KUBEADM,
     distribution_answer,
     recognized,
     recommended_backend,
 )
 from gpushare_core.api.enums import Backend
 
+ROOT = Path(__file__).resolve().parents[4]
 EDITABLE = {"kubeadm", "kind", "minikube"}
 
 
@@ -32,7 +37,19 @@ def test_the_backend_is_the_one_that_can_work_there(name: str) -> None:
 
 
 def test_every_distribution_of_the_table_has_a_cluster_here() -> None:
-    assert {one.name for one in DISTRIBUTIONS} | {"kubeadm"} == set(CLUSTERS)
+    assert {one.name for one in (*DISTRIBUTIONS, KUBEADM)} == set(CLUSTERS)
+
+
+def documented() -> dict[str, str]:
+    """Distribution -> backend, by the table of the page that answers name."""
+    page = (ROOT / BACKENDS_PAGE).read_text()
+    section = page.partition("## On your distribution")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)`", section, re.MULTILINE)
+    return {name: backend for names, backend in rows for name in names.split(", ")}
+
+
+def test_the_documentation_says_the_same() -> None:
+    assert documented() == {one.name: one.backend for one in (*DISTRIBUTIONS, KUBEADM)}
 
 
 @pytest.mark.parametrize("name", ["k3s", "RKE2", "EKS", "GKE"])
@@ -60,7 +77,7 @@ def test_where_dedicated_suits_the_answer_says_how_to_install_it() -> None:
     answer = distribution_answer(CLUSTERS["EKS"])
     assert answer.verdict is Verdict.NOTE
     assert answer.found == "EKS (version v1.33.4-eks-e386d34): AWS runs kube-scheduler"
-    assert "backend: Dedicated" in answer.to_do
+    assert answer.to_do.startswith("Take backend Dedicated, as in config/samples/managed-control-plane.yaml")
     assert answer.command.startswith("kubectl apply -k manifests/dedicated/")
 
 
