@@ -34,7 +34,6 @@ class KubeletAnswers:
     """Node -> version of its cgroups, as its kubelet has found it."""
     static_pods: Mapping[str, str] = field(default_factory=dict)
     """Node -> folder of its static pods; of nodes with a kube-scheduler."""
-    asked: int = 0
     refusal: str = ""
     """Why one of them was not read; empty: all were, or none was asked."""
 

@@ -5,7 +5,6 @@ import re
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, places
-from gpushare_cli.wording import counted
 from gpushare_core.text.whole_number import whole_number
 
 CDI_SINCE = {"containerd": (1, 7), "cri-o": (1, 23)}
@@ -79,7 +78,7 @@ def systems_answer(facts: PreflightFacts) -> PreflightAnswer:
 
 
 def cgroups_answer(facts: PreflightFacts) -> PreflightAnswer:
-    kubelets, total = facts.kubelets, counted(len(facts.nodes), "node")
+    kubelets = facts.kubelets
     if not kubelets.cgroups:
         return PreflightAnswer(
             verdict=Verdict.UNKNOWN,
@@ -89,7 +88,7 @@ def cgroups_answer(facts: PreflightFacts) -> PreflightAnswer:
         )
     named = [node for node in facts.nodes if node.name in kubelets.cgroups]
     groups = grouped_nodes(named, lambda node: _cgroup_text(kubelets.cgroups[node.name]))
-    found = f"{groups_text(groups)}; {len(named)} of {total} have said so"
+    found = groups_text(groups, rest=len(facts.nodes) - len(named))
     old = tuple(sorted(name for name, version in kubelets.cgroups.items() if version != 2))
     if not old:
         return PreflightAnswer(verdict=Verdict.OK, found=found)
