@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gpushare_localcluster.build.binary import PREBUILT
 from gpushare_localcluster.build.minors import CHOICE
 from matrix.checkout import Checkout
 from matrix.recording import OPTION
@@ -89,7 +90,8 @@ class MinorRun:
 
     @property
     def _environment(self) -> Mapping[str, str]:
-        return {**os.environ, CHOICE: self.minor}
+        """A program that was built elsewhere is of one minor only."""
+        return {**{name: value for name, value in os.environ.items() if name != PREBUILT}, CHOICE: self.minor}
 
 
 def end(tests: subprocess.Popen[bytes]) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,12 @@ from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConf
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
-from gpushare_localcluster.supervisor_client import ClusterStatus, MachineStatus, SupervisorClient
+from gpushare_localcluster.supervisor_client import (
+    UPGRADE_SECONDS,
+    ClusterStatus,
+    MachineStatus,
+    SupervisorClient,
+)
 from gpushare_localcluster.waiting import wait_until
 
 READY_SECONDS = 120.0
@@ -105,6 +111,8 @@ class LocalCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         description = config.as_json(directory=self.directory, binaries=binaries, detach=detach)
         self._config_file.write_text(json.dumps(description, indent=2))
+        shutil.rmtree(self._programs, ignore_errors=True)
+        self._offer(*binaries.values())
         if config.containerd is not None:
             write_programs_image(binary, self._programs_image)
         # The socket of an earlier cluster must not look like this one's.
@@ -190,6 +198,12 @@ class LocalCluster:
     @property
     def binary(self) -> Binary:
         return self._binary_of(self.kubernetes)
+
+    def _offer(self, *binaries: Binary) -> None:
+        """Lets images whose tag is the version of one of these have its programs."""
+        self._programs.mkdir(exist_ok=True)
+        for binary in binaries:
+            replace_link(self._programs / binary.minor.version, binary.programs)
 
     def _binary_of(self, minor: Minor) -> Binary:
         if minor not in self._binaries:
@@ -290,6 +304,27 @@ class LocalCluster:
         if pid is None:
             raise LocalClusterError(f"No {name} is running at this moment.")
         _send(pid, sent, to=name)
+
+    # Other minors of Kubernetes
+
+    def upgrade_control_plane(self, minor: Minor) -> None:
+        """Replaces the apiserver, the controller manager and kube-scheduler's manifests, as `kubeadm upgrade
+        apply` does; returns when the API server is that of ``minor``. etcd and kubelets stay."""
+        binary = self._binary_of(minor)
+        self._offer(binary)
+        content = {"program": str(binary.path), "version": minor.version}
+        self._supervisor.post("/control-plane/upgrade", content, timeout=UPGRADE_SECONDS)
+        config = json.loads(self._config_file.read_bytes())
+        self._config_file.write_text(json.dumps({**config, "kubernetes": minor.name}, indent=2))
+
+    def upgrade_kubelet(self, name: str, minor: Minor) -> None:
+        """Replaces a node's kubelet, as a package manager does; its containers go on. Returns when the new
+        kubelet has been started."""
+        binary = self._binary_of(minor)
+        self._offer(binary)
+        self.stop_kubelet(name)
+        replace_link(self.directory / "nodes" / name / "programs" / "kubelet", binary.path)
+        self.start_kubelet(name)
 
     # Looking into nodes
 
@@ -412,6 +447,13 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
+
+
+def replace_link(link: Path, target: Path) -> None:
+    unfinished = link.with_name(f".{link.name}")
+    unfinished.unlink(missing_ok=True)
+    unfinished.symlink_to(target)
+    unfinished.rename(link)
 
 
 def fill(file: Path) -> None:

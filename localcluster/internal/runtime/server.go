@@ -39,6 +39,8 @@ type Config struct {
 	Lower string
 	// Path lists directories that come first in every container's PATH.
 	Path []string
+	// Programs has a link for each version of Kubernetes, to a folder whose programs images of that version have.
+	Programs string
 	// Readable lists paths whose ancestors every user of a container may traverse.
 	Readable []string
 }
