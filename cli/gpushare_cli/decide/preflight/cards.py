@@ -56,7 +56,7 @@ def cards_answer(facts: PreflightFacts) -> PreflightAnswer:
     found = f"on {places([node.name for node in nodes])}"
     if not unlabelled:
         return PreflightAnswer(
-            verdict=Verdict.OK, found=f"{found}, all of which config/samples/nvidia.yaml would share"
+            verdict=Verdict.OK, found=f"{found}; config/samples/nvidia.yaml would share all of them"
         )
     return PreflightAnswer(
         verdict=Verdict.NOTE,

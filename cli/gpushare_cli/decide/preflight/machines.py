@@ -66,15 +66,13 @@ def systems_answer(facts: PreflightFacts) -> PreflightAnswer:
     other = tuple(sorted(n for kind, names in processors.items() if kind != f"linux/{RUN}" for n in names))
     if not other:
         return PreflightAnswer(verdict=Verdict.OK, found=found)
-    believed = set(processors) <= {f"linux/{RUN}", f"linux/{BELIEVED}"}
-    told = "it is believed to run there" if believed else "it has no image for some of them"
-    return PreflightAnswer(
-        verdict=Verdict.NOTE,
-        found=found,
-        to_do=f"gpushare is run on linux/{RUN} alone; {told}. Try it first, or leave {places(other)} out of"
-        " policies.",
-        nodes=other,
-    )
+    if set(processors) <= {f"linux/{RUN}", f"linux/{BELIEVED}"}:
+        to_do = (
+            f"Try gpushare on {places(other)} first: on linux/{BELIEVED} it is believed to run, not tested."
+        )
+    else:
+        to_do = f"Leave {places(other)} out of policies: gpushare runs on linux/{RUN} and linux/{BELIEVED}."
+    return PreflightAnswer(verdict=Verdict.NOTE, found=found, to_do=to_do, nodes=other)
 
 
 def cgroups_answer(facts: PreflightFacts) -> PreflightAnswer:

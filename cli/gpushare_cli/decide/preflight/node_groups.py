@@ -8,6 +8,8 @@ from gpushare_cli.wording import counted, listed
 from gpushare_core.api.conditions import UNKNOWN
 
 MAX_GROUPS = 4
+MAX_NAME = 20
+"""Characters of a node's name among values; those of clouds have 40 and more."""
 
 
 def grouped_nodes(
@@ -47,4 +49,6 @@ def places(names: Sequence[str]) -> str:
 
 
 def _some(names: Sequence[str], *, all_of: str = "") -> str:
-    return names[0] if len(names) == 1 else f"{all_of}{counted(len(names), 'node')}"
+    if len(names) == 1:
+        return names[0] if len(names[0]) <= MAX_NAME else "1 node"
+    return f"{all_of}{counted(len(names), 'node')}"
