@@ -54,6 +54,8 @@ type Node struct {
 	// Disks are small file systems of their own: folder below one that survives reboots -> size, as 4m. The host sees
 	// what is on them only through /proc/PID/root of the cluster's process 1.
 	Disks map[string]string `json:"disks"`
+	// Kubelet is the program whose kubelet the node runs; empty: the cluster's own.
+	Kubelet string `json:"kubelet"`
 }
 
 // Image describes what every container finds, whatever image its pod names: the host's own files.
@@ -139,6 +141,9 @@ func (d Directory) Etcd() string { return d.join("etcd") }
 // Logs is where control plane components log.
 func (d Directory) Logs() string { return d.join("logs") }
 
+// Programs has a link for each version of Kubernetes that the cluster has: to the folder of its programs.
+func (d Directory) Programs() string { return d.join("programs") }
+
 // Node holds the folders of one node that survive its reboots.
 func (d Directory) Node(name string) NodeDirectory { return NodeDirectory(d.join("nodes", name)) }
 
@@ -152,6 +157,7 @@ const (
 	Log        = "log"            // the node's /var/log
 	GPUShare   = "lib-gpushare"   // the node's /var/lib/gpushare
 	Containers = "containers"     // one record for each container
+	Programs   = "programs"       // a link to the program whose kubelet the node runs, if it is not the cluster's
 	Root       = "root"           // an empty mount point
 )
 
@@ -191,7 +197,7 @@ func (d NodeDirectory) ForgetContainers() error {
 
 // Create makes the folders.
 func (d NodeDirectory) Create() error {
-	for _, name := range []string{Kubelet, GPUShare, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {
+	for _, name := range []string{Kubelet, GPUShare, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Programs, Root} {
 		if err := os.MkdirAll(d.Join(name), 0o755); err != nil {
 			return err
 		}
