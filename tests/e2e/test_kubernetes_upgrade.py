@@ -42,8 +42,8 @@ def path() -> Sequence[Minor]:
 
 
 def sharing(backend: str) -> Json:
-    """Two nodes of two cards."""
-    body = policy("default", nodes=[*WORKERS], cards=2, memory="16Gi")
+    """Two nodes of four cards."""
+    body = policy("default", nodes=[*WORKERS], cards=4)
     body["spec"]["scheduler"] = {"backend": backend}
     return body
 
