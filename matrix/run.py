@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gpushare_localcluster.build.binary import PREBUILT
 from gpushare_localcluster.build.minors import CHOICE
 from matrix.checkout import Checkout
 from matrix.recording import OPTION
@@ -26,7 +27,7 @@ Source: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 CLOSING_SECONDS = 180.0
 """For pytest to stop its clusters once it is interrupted."""
 INTERRUPTED = "interrupted: the other tests were not run"
-NOT_BUILT = "Kubernetes was not built: the output says why"
+NOT_BUILT = "Kubernetes or containerd was not built: the output says why"
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,14 @@ class MinorRun:
 
     def _build(self) -> bool:
         """Builds what the tests would otherwise wait for; returns whether that went well."""
-        command = [str(Path(sys.executable).with_name("localcluster")), "build"]
-        return subprocess.run(command, env=self._environment, stdout=sys.stderr, check=False).returncode == 0
+        localcluster = str(Path(sys.executable).with_name("localcluster"))
+        return all(
+            subprocess.run(
+                [localcluster, "build", *what], env=self._environment, stdout=sys.stderr, check=False
+            ).returncode
+            == 0
+            for what in ([], ["--containerd"])
+        )
 
     def _test(self) -> tuple[str, TestRun]:
         """Returns why not all tests were run, empty where they were, and what came of those that were."""
@@ -89,7 +96,8 @@ class MinorRun:
 
     @property
     def _environment(self) -> Mapping[str, str]:
-        return {**os.environ, CHOICE: self.minor}
+        """A program that was built elsewhere is of one minor only."""
+        return {**{name: value for name, value in os.environ.items() if name != PREBUILT}, CHOICE: self.minor}
 
 
 def end(tests: subprocess.Popen[bytes]) -> None:

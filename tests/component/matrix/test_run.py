@@ -29,6 +29,7 @@ def breaks_afterwards():
 @pytest.mark.parametrize("size", ["1Gi", "half a unit"])
 def test_passes(size, record_property):
     record_property("Kubernetes", os.environ["GPUSHARE_KUBERNETES"] + ".4")
+    assert "GPUSHARE_LOCALCLUSTER_BINARY" not in os.environ
 
 def test_fails():
     assert False
@@ -69,6 +70,7 @@ def minor_run(folder: Path, tests: str, *, processes: str = "0", seconds: float 
 def built() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MinorRun, "_build", lambda _run: True)
+        patch.setenv("GPUSHARE_LOCALCLUSTER_BINARY", "/of/one/minor")
         yield
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
-from gpushare_cli.decide.preflight.facts import PreflightFacts
+from gpushare_cli.decide.preflight.facts import MUTATING, PreflightFacts
 from gpushare_cli.decide.preflight.objects import PreflightNode
 from gpushare_core.api.enums import Backend
 
 KUBEADM_FLAG = "--kubeconfig=/etc/kubernetes/scheduler.conf"
 """Of kube-scheduler, as kubeadm writes its static pod."""
 BACKENDS_PAGE = "docs/scheduler-backends.md"
+POLICY = "config/samples/managed-control-plane.yaml"
+"""A policy with backend Dedicated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class Distribution:
     os_image: str = ""
     """At the beginning of a node's ``osImage``."""
     setting: str = ""
-    """What else has to be done; a sentence."""
+    """What else has to be set; a sentence."""
 
 
 DISTRIBUTIONS: Sequence[Distribution] = (
@@ -48,7 +50,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
     Distribution(
         name="RKE2",
         backend=Backend.DEDICATED,
-        scheduler="RKE2 writes kube-scheduler's static pod anew when it starts, in a folder of its own",
+        scheduler="kube-scheduler is a static pod that RKE2 writes anew at each start",
         in_version="+rke2r",
         provider="rke2://",
     ),
@@ -57,11 +59,12 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         backend=Backend.DEDICATED,
         scheduler="kube-scheduler is a process of the k0s controller",
         in_version="+k0s",
+        setting="Workers need --kubelet-root-dir=/var/lib/kubelet: the plugin looks for the kubelet there.",
     ),
     Distribution(
         name="Talos",
         backend=Backend.DEDICATED,
-        scheduler="Talos makes kube-scheduler's static pod from the machine configuration",
+        scheduler="kube-scheduler is a static pod that is in no file",
         os_image="Talos ",
     ),
     Distribution(
@@ -76,7 +79,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         scheduler="an operator owns kube-scheduler, and takes other edits back",
         label="node.openshift.io/os_id",
         os_image="Red Hat Enterprise Linux CoreOS",
-        setting="The accounts of gpushare's namespace need the SecurityContextConstraints privileged.",
+        setting="SecurityContextConstraints have to let the plugin mount folders of the host.",
     ),
     Distribution(
         name="EKS",
@@ -95,7 +98,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
     Distribution(
         name="AKS",
         backend=Backend.DEDICATED,
-        scheduler="Azure runs kube-scheduler",
+        scheduler="Microsoft runs kube-scheduler",
         label="kubernetes.azure.com/cluster",
     ),
     Distribution(
@@ -132,9 +135,7 @@ def recognized(facts: PreflightFacts) -> RecognizedDistribution | None:
             return RecognizedDistribution(distribution=distribution, sign=sign)
     for pod in facts.schedulers:
         if pod.is_static and KUBEADM_FLAG in pod.flags:
-            return RecognizedDistribution(
-                distribution=KUBEADM, sign=f"static pod {pod.metadata.name}, as it makes it"
-            )
+            return RecognizedDistribution(distribution=KUBEADM, sign=f"flags of {pod.metadata.name}")
     return None
 
 
@@ -153,28 +154,29 @@ def distribution_answer(facts: PreflightFacts) -> PreflightAnswer:
             verdict=Verdict.NOTE,
             found="not recognized",
             to_do=f"By what is seen of kube-scheduler, backend {backend} suits; see {BACKENDS_PAGE}.",
-            command=_command(backend),
+            command=_command(facts),
         )
     distribution = found.distribution
     said = f"{distribution.name} ({found.sign}): {distribution.scheduler}"
     if backend is Backend.KUBE_SCHEDULER:
         return PreflightAnswer(verdict=Verdict.OK, found=f"{said}; backend {backend} suits")
     sentences = (
-        f"Take backend {backend} in the policy (scheduler: {{backend: {backend}}}); see {BACKENDS_PAGE}.",
+        f"Take backend {backend}, as in {POLICY}; see {BACKENDS_PAGE}#on-your-distribution.",
         distribution.setting,
     )
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=said,
         to_do=" ".join(filter(None, sentences)),
-        command=_command(backend),
+        command=_command(facts),
     )
 
 
-def _command(backend: Backend) -> str:
-    return (
-        "kubectl apply -k manifests/dedicated/   # besides manifests/" if backend is Backend.DEDICATED else ""
-    )
+def _command(facts: PreflightFacts) -> str:
+    if recommended_backend(facts) is not Backend.DEDICATED:
+        return ""
+    folder = "manifests/dedicated/" if facts.admission_version(MUTATING) else "manifests/dedicated/scheduler/"
+    return f"kubectl apply -k {folder}   # besides manifests/"
 
 
 def _signs(distribution: Distribution, facts: PreflightFacts) -> Iterator[str]:

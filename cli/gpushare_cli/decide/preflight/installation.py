@@ -67,10 +67,8 @@ def rights_answer(facts: PreflightFacts) -> PreflightAnswer:
     if not lacking:
         return PreflightAnswer(verdict=Verdict.OK, found="you may install gpushare")
     found = f"you may not {', '.join(lacking)}"
-    if facts.own.is_whole:
-        return PreflightAnswer(
-            verdict=Verdict.OK, found=f"{found}, which only installing and upgrading takes"
-        )
+    if facts.own.has_crds:
+        return PreflightAnswer(verdict=Verdict.OK, found=f"{found}; only installing and upgrading takes that")
     return PreflightAnswer(
         verdict=Verdict.MISSING,
         found=found,

@@ -1,8 +1,11 @@
 """The versions of the API server and of the kubelets."""
 
+from typing import NamedTuple
+
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, places
+from gpushare_cli.wording import counted
 from gpushare_core.kubernetes_minors import NEWEST, OLDEST, RANGE, KubernetesSupport, minor_of, support_of
 
 MAX_MINORS_OLDER = 3
@@ -39,26 +42,39 @@ def kubelets_answer(facts: PreflightFacts) -> PreflightAnswer:
     groups = grouped_nodes(facts.nodes, lambda node: node.machine.kubelet_version)
     if not groups:
         return PreflightAnswer(verdict=Verdict.NOTE, found="there are no nodes")
-    remarks = {version: _skew(version, facts.kubernetes) for version in groups}
-    found = groups_text({f"{version}{remarks[version]}": names for version, names in groups.items()})
-    wrong = tuple(sorted(name for version, names in groups.items() if remarks[version] for name in names))
+    skews = {version: _skew(version, facts.kubernetes) for version in groups}
+    found = groups_text({f"{version}{skews[version].remark}": names for version, names in groups.items()})
+    wrong = tuple(
+        sorted(name for version, names in groups.items() if skews[version].is_wrong for name in names)
+    )
     if not wrong:
         return PreflightAnswer(verdict=Verdict.OK, found=found)
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
-        to_do=f"Upgrade the kubelets of {places(wrong)}: with these versions nobody has run gpushare.",
+        to_do=f"Bring the kubelets of {places(wrong)} to the API server's version.",
         nodes=wrong,
     )
 
 
-def _skew(kubelet: str, server: str) -> str:
-    """Returns what is wrong with a kubelet's version, in brackets; empty where nothing is."""
+class KubeletSkew(NamedTuple):
+    remark: str = ""
+    """In brackets; empty where there is nothing to say."""
+    is_wrong: bool = False
+
+
+def _skew(kubelet: str, server: str) -> KubeletSkew:
     ours, theirs = minor_of(kubelet), minor_of(server)
     if ours is None:
-        return " (not a version)"
-    if theirs and ours > theirs:
-        return " (newer than the API server)"
-    if theirs and theirs.minor - ours.minor > MAX_MINORS_OLDER:
-        return f" ({theirs.minor - ours.minor} minors older than the API server)"
-    return f" (older than {OLDEST})" if ours < OLDEST else ""
+        return KubeletSkew(" (not a version)", is_wrong=True)
+    if theirs is None:
+        return KubeletSkew()
+    if ours > theirs:
+        return KubeletSkew(" (newer than the API server)", is_wrong=True)
+    if ours < OLDEST:
+        return KubeletSkew(f" (older than {OLDEST})", is_wrong=True)
+    older = theirs.minor - ours.minor
+    if not older:
+        return KubeletSkew()
+    remark = f" ({counted(older, 'minor')} older than the API server)"
+    return KubeletSkew(remark, is_wrong=older > MAX_MINORS_OLDER)

@@ -8,6 +8,7 @@ from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node,
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.distributions import (
     DISTRIBUTIONS,
+    KUBEADM,
     distribution_answer,
     recognized,
     recommended_backend,
@@ -32,10 +33,10 @@ def test_the_backend_is_the_one_that_can_work_there(name: str) -> None:
 
 
 def test_every_distribution_of_the_table_has_a_cluster_here() -> None:
-    assert {one.name for one in DISTRIBUTIONS} | {"kubeadm"} == set(CLUSTERS)
+    assert {one.name for one in (*DISTRIBUTIONS, KUBEADM)} == set(CLUSTERS)
 
 
-@pytest.mark.parametrize("name", ["k3s", "RKE2", "EKS", "GKE"])
+@pytest.mark.parametrize("name", ["k3s", "RKE2", "k0s", "EKS", "GKE"])
 def test_a_control_plane_alone_is_recognized_by_its_version(name: str) -> None:
     found = recognized(replace(CLUSTERS[name], nodes=(), schedulers=()))
     assert found is not None
@@ -60,8 +61,13 @@ def test_where_dedicated_suits_the_answer_says_how_to_install_it() -> None:
     answer = distribution_answer(CLUSTERS["EKS"])
     assert answer.verdict is Verdict.NOTE
     assert answer.found == "EKS (version v1.33.4-eks-e386d34): AWS runs kube-scheduler"
-    assert "backend: Dedicated" in answer.to_do
-    assert answer.command.startswith("kubectl apply -k manifests/dedicated/")
+    assert answer.to_do.startswith("Take backend Dedicated, as in config/samples/managed-control-plane.yaml")
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/ ")
+
+
+def test_without_a_policy_that_points_pods_at_it_only_the_scheduler_is_installed() -> None:
+    answer = distribution_answer(replace(CLUSTERS["EKS"], admission={}))
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/scheduler/ ")
 
 
 def test_an_unknown_distribution_gets_what_suits_the_kube_scheduler_that_is_seen() -> None:
