@@ -25,8 +25,8 @@ func TestAnImageHasTheProgramsOfItsVersion(t *testing.T) {
 		if !slices.Equal(got.Path, want) {
 			t.Errorf("%s finds programs in %q, wanted %q", image, got.Path, want)
 		}
-		if others := len(want) > 1; others != slices.Contains(got.Readable, "/cache/1.34/localcluster") {
-			t.Errorf("%s may read %q", image, got.Readable)
+		if others := len(want) > 1; others != slices.Contains(got.ofImage, "/cache/1.34/localcluster") {
+			t.Errorf("%s has %q", image, got.ofImage)
 		}
 	}
 }
