@@ -149,6 +149,9 @@ CLUSTERS: Mapping[str, PreflightFacts] = {
         ],
         schedulers=[RKE2_SCHEDULER],
     ),
+    "k0s": preflight_facts(
+        kubernetes="v1.34.1+k0s", nodes=[node(kubeletVersion="v1.34.1+k0s")], schedulers=NO_PODS
+    ),
     "Talos": preflight_facts(
         kubernetes="v1.34.1",
         nodes=[

@@ -16,6 +16,7 @@ from gpushare_core.kubernetes_minors import (
     KubernetesFeature,
     KubernetesMinor,
 )
+from gpushare_localcluster.build.minors import MINORS as BUILT
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/kubernetes-versions.md").read_text()
@@ -67,6 +68,10 @@ def test_the_state_of_a_minor_is_the_last_one_before_it() -> None:
     states = [feature.state_in(KubernetesMinor(1, minor)) for minor in (32, 33, 34, 35, 40)]
     assert states == [None, alpha, alpha, beta, beta]
     assert [feature.is_on_in(KubernetesMinor(1, minor)) for minor in (32, 34, 36)] == [False, False, True]
+
+
+def test_the_newest_that_is_supported_is_the_newest_that_tests_can_run() -> None:
+    assert [str(minor) for minor in MINORS] == [minor.name for minor in BUILT]
 
 
 def test_page_chart_and_installation_name_the_same_range() -> None:

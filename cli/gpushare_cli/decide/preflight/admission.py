@@ -2,18 +2,14 @@
 
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.distributions import recommended_backend
-from gpushare_cli.decide.preflight.facts import PreflightFacts
+from gpushare_cli.decide.preflight.facts import ADMISSION_VERSIONS, MUTATING, VALIDATING, PreflightFacts
 from gpushare_core.api.enums import Backend
 
-VALIDATING = "validatingadmissionpolicies"
-MUTATING = "mutatingadmissionpolicies"
-STABLE = "v1"
-"""The version that our manifests are written in."""
-PREFERENCE = (STABLE, "v1beta1", "v1alpha1")
+STABLE = ADMISSION_VERSIONS[0]
 
 
 def admission_answer(facts: PreflightFacts) -> PreflightAnswer:
-    validating, mutating = _version(facts, VALIDATING), _version(facts, MUTATING)
+    validating, mutating = facts.admission_version(VALIDATING), facts.admission_version(MUTATING)
     found = (
         f"ValidatingAdmissionPolicy {validating or 'is not served'},"
         f" MutatingAdmissionPolicy {mutating or 'is not served'}"
@@ -33,16 +29,12 @@ def admission_answer(facts: PreflightFacts) -> PreflightAnswer:
         return PreflightAnswer(
             verdict=Verdict.NOTE,
             found=found,
-            to_do=f"For backend Dedicated write {mutating} instead of v1 in manifests/dedicated/pods.yaml.",
+            to_do=f"Write {mutating} before you apply manifests/dedicated/; the chart takes what is served.",
+            command=f"sed -i s#k8s.io/v1$#k8s.io/{mutating}# manifests/dedicated/pods.yaml",
         )
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
         to_do="With backend Dedicated, pods that ask for cards have to say schedulerName: gpushare-scheduler"
-        " themselves; install it without pods.yaml.",
-        command="kubectl apply -k manifests/dedicated/scheduler/",
+        " themselves.",
     )
-
-
-def _version(facts: PreflightFacts, kind: str) -> str:
-    return next((version for version in PREFERENCE if kind in facts.admission.get(version, ())), "")

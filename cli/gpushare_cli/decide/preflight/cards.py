@@ -56,7 +56,7 @@ def cards_answer(facts: PreflightFacts) -> PreflightAnswer:
     found = f"on {places([node.name for node in nodes])}"
     if not unlabelled:
         return PreflightAnswer(
-            verdict=Verdict.OK, found=f"{found}, all of which config/samples/nvidia.yaml would share"
+            verdict=Verdict.OK, found=f"{found}; config/samples/nvidia.yaml would share all of them"
         )
     return PreflightAnswer(
         verdict=Verdict.NOTE,
@@ -79,9 +79,8 @@ def driver_answer(facts: PreflightFacts) -> PreflightAnswer:
             to_do=f"Look on {places([node.name for node in nodes])}.",
             command="nvidia-smi --query-gpu=driver_version --format=csv",
         )
-    rest = len(nodes) - len(known)
-    found = groups_text(grouped_nodes(known, _driver))
-    return PreflightAnswer(verdict=Verdict.OK, found=found + (f"; unknown on {rest} more" if rest else ""))
+    found = groups_text(grouped_nodes(known, _driver), rest=len(nodes) - len(known))
+    return PreflightAnswer(verdict=Verdict.OK, found=found)
 
 
 def _driver(node: PreflightNode) -> str:

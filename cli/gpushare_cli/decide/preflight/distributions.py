@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
-from gpushare_cli.decide.preflight.facts import PreflightFacts
+from gpushare_cli.decide.preflight.facts import MUTATING, PreflightFacts
 from gpushare_cli.decide.preflight.objects import PreflightNode
 from gpushare_core.api.enums import Backend
 
@@ -53,6 +53,13 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         scheduler="kube-scheduler is a static pod that RKE2 writes anew at each start",
         in_version="+rke2r",
         provider="rke2://",
+    ),
+    Distribution(
+        name="k0s",
+        backend=Backend.DEDICATED,
+        scheduler="kube-scheduler is a process of the k0s controller",
+        in_version="+k0s",
+        setting="Workers need --kubelet-root-dir=/var/lib/kubelet: the plugin looks for the kubelet there.",
     ),
     Distribution(
         name="Talos",
@@ -147,7 +154,7 @@ def distribution_answer(facts: PreflightFacts) -> PreflightAnswer:
             verdict=Verdict.NOTE,
             found="not recognized",
             to_do=f"By what is seen of kube-scheduler, backend {backend} suits; see {BACKENDS_PAGE}.",
-            command=_command(backend),
+            command=_command(facts),
         )
     distribution = found.distribution
     said = f"{distribution.name} ({found.sign}): {distribution.scheduler}"
@@ -161,14 +168,15 @@ def distribution_answer(facts: PreflightFacts) -> PreflightAnswer:
         verdict=Verdict.NOTE,
         found=said,
         to_do=" ".join(filter(None, sentences)),
-        command=_command(backend),
+        command=_command(facts),
     )
 
 
-def _command(backend: Backend) -> str:
-    return (
-        "kubectl apply -k manifests/dedicated/   # besides manifests/" if backend is Backend.DEDICATED else ""
-    )
+def _command(facts: PreflightFacts) -> str:
+    if recommended_backend(facts) is not Backend.DEDICATED:
+        return ""
+    folder = "manifests/dedicated/" if facts.admission_version(MUTATING) else "manifests/dedicated/scheduler/"
+    return f"kubectl apply -k {folder}   # besides manifests/"
 
 
 def _signs(distribution: Distribution, facts: PreflightFacts) -> Iterator[str]:

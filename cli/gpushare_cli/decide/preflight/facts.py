@@ -25,6 +25,10 @@ OWN_QUOTAS = "the ResourceQuotas of gpushare's namespace"
 RIGHTS = "your rights"
 """Names of parts, as people read them, beside those that ``status`` reads as well."""
 
+VALIDATING, MUTATING = "validatingadmissionpolicies", "mutatingadmissionpolicies"
+ADMISSION_VERSIONS = ("v1", "v1beta1", "v1alpha1")
+"""The best one first; our manifests are written in that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletAnswers:
@@ -34,7 +38,6 @@ class KubeletAnswers:
     """Node -> version of its cgroups, as its kubelet has found it."""
     static_pods: Mapping[str, str] = field(default_factory=dict)
     """Node -> folder of its static pods; of nodes with a kube-scheduler."""
-    asked: int = 0
     refusal: str = ""
     """Why one of them was not read; empty: all were, or none was asked."""
 
@@ -72,3 +75,7 @@ class PreflightFacts:
     kubelets: KubeletAnswers = field(default_factory=KubeletAnswers)
     own: PreflightInstallation = field(default_factory=PreflightInstallation)
     unread: Sequence[UnreadPart] = ()
+
+    def admission_version(self, plural: str) -> str:
+        """Returns the best version in which that kind is served; empty: in none."""
+        return next((one for one in ADMISSION_VERSIONS if plural in self.admission.get(one, ())), "")

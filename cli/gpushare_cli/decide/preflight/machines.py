@@ -5,7 +5,6 @@ import re
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, places
-from gpushare_cli.wording import counted
 from gpushare_core.text.whole_number import whole_number
 
 CDI_SINCE = {"containerd": (1, 7), "cri-o": (1, 23)}
@@ -67,19 +66,17 @@ def systems_answer(facts: PreflightFacts) -> PreflightAnswer:
     other = tuple(sorted(n for kind, names in processors.items() if kind != f"linux/{RUN}" for n in names))
     if not other:
         return PreflightAnswer(verdict=Verdict.OK, found=found)
-    believed = set(processors) <= {f"linux/{RUN}", f"linux/{BELIEVED}"}
-    told = "it is believed to run there" if believed else "it has no image for some of them"
-    return PreflightAnswer(
-        verdict=Verdict.NOTE,
-        found=found,
-        to_do=f"gpushare is run on linux/{RUN} alone; {told}. Try it first, or leave {places(other)} out of"
-        " policies.",
-        nodes=other,
-    )
+    if set(processors) <= {f"linux/{RUN}", f"linux/{BELIEVED}"}:
+        to_do = (
+            f"Try gpushare on {places(other)} first: on linux/{BELIEVED} it is believed to run, not tested."
+        )
+    else:
+        to_do = f"Leave {places(other)} out of policies: gpushare runs on linux/{RUN} and linux/{BELIEVED}."
+    return PreflightAnswer(verdict=Verdict.NOTE, found=found, to_do=to_do, nodes=other)
 
 
 def cgroups_answer(facts: PreflightFacts) -> PreflightAnswer:
-    kubelets, total = facts.kubelets, counted(len(facts.nodes), "node")
+    kubelets = facts.kubelets
     if not kubelets.cgroups:
         return PreflightAnswer(
             verdict=Verdict.UNKNOWN,
@@ -89,7 +86,7 @@ def cgroups_answer(facts: PreflightFacts) -> PreflightAnswer:
         )
     named = [node for node in facts.nodes if node.name in kubelets.cgroups]
     groups = grouped_nodes(named, lambda node: _cgroup_text(kubelets.cgroups[node.name]))
-    found = f"{groups_text(groups)}; {len(named)} of {total} have said so"
+    found = groups_text(groups, rest=len(facts.nodes) - len(named))
     old = tuple(sorted(name for name, version in kubelets.cgroups.items() if version != 2))
     if not old:
         return PreflightAnswer(verdict=Verdict.OK, found=found)

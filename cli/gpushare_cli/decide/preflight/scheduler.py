@@ -8,7 +8,6 @@ from gpushare_cli.decide.preflight.distributions import BACKENDS_PAGE, recommend
 from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import places
 from gpushare_cli.decide.preflight.objects import KubeSchedulerPod
-from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.api.enums import Backend
 
 MANIFEST_FOLDER = "/etc/kubernetes/manifests"
@@ -16,7 +15,7 @@ HOST_FOLDER = "/etc/kubernetes/"
 """What hostctl mounts of a host."""
 OUR_FOLDER = "/etc/kubernetes/gpushare/"
 CONFIG_FLAG = "--config="
-_TAG = re.compile(r":([^:/@]+)(@|$)")
+_TAG = re.compile(r":([^:/@]+)$")
 
 
 def scheduler_answer(facts: PreflightFacts) -> PreflightAnswer:
@@ -41,11 +40,11 @@ def scheduler_answer(facts: PreflightFacts) -> PreflightAnswer:
 def _none_editable(facts: PreflightFacts) -> PreflightAnswer:
     if facts.schedulers:
         names = ", ".join(sorted(pod.metadata.name for pod in facts.schedulers))
-        found = f"no static pod, but the pod {names}: backend KubeScheduler cannot edit it"
+        found = f"no static pod, but the pod {names}"
     else:
-        found = "no pod of it is seen in kube-system, so there is none to edit"
+        found = "no pod of it is seen in kube-system"
     if recommended_backend(facts) is Backend.DEDICATED:
-        return PreflightAnswer(verdict=Verdict.OK, found=f"{found}; backend Dedicated edits none")
+        return PreflightAnswer(verdict=Verdict.OK, found=f"{found}; backend Dedicated needs none")
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
@@ -59,16 +58,16 @@ def _described(pods: Sequence[KubeSchedulerPod]) -> Iterator[str]:
     for pod in pods:
         versions.setdefault(version_of_image(pod.image), []).append(pod.node)
     for version, nodes in versions.items():
-        yield f"{version}, a static pod on {places(sorted(nodes))}"
+        yield f"{version}, a static pod on {places(sorted(nodes))}".removeprefix(", ")
 
 
 def version_of_image(image: str) -> str:
     """
     >>> version_of_image("registry.k8s.io/kube-scheduler:v1.36.3@sha256:ab"), version_of_image("a:5000/b")
-    ('v1.36.3', 'Unknown')
+    ('v1.36.3', '')
     """
-    found = _TAG.search(image)
-    return found[1] if found else UNKNOWN
+    found = _TAG.search(image.partition("@")[0])
+    return found[1] if found else ""
 
 
 def own_config(pod: KubeSchedulerPod) -> str:

@@ -52,7 +52,7 @@ def kubelets_answer(facts: PreflightFacts) -> PreflightAnswer:
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
-        to_do=f"Upgrade the kubelets of {places(wrong)}: with these versions nobody has run gpushare.",
+        to_do=f"Bring the kubelets of {places(wrong)} to the API server's version.",
         nodes=wrong,
     )
 

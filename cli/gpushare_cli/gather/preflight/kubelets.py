@@ -39,7 +39,6 @@ async def ask_kubelets(
     return KubeletAnswers(
         cgroups={node: said for node, said in zip(asked, versions, strict=True) if isinstance(said, int)},
         static_pods={node: said for node, said in zip(hosts, folders, strict=True) if said is not None},
-        asked=len(asked),
         refusal=next((said for said in versions if isinstance(said, str)), ""),
     )
 

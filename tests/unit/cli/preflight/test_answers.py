@@ -160,7 +160,7 @@ def test_the_version_to_write_is_named() -> None:
         "v1": frozenset({"validatingadmissionpolicies"}),
         "v1beta1": frozenset({"mutatingadmissionpolicies"}),
     }
-    assert "v1beta1 instead of v1" in answer("admission", replace(CLUSTERS["GKE"], admission=served)).to_do
+    assert answer("admission", replace(CLUSTERS["GKE"], admission=served)).to_do.startswith("Write v1beta1 ")
 
 
 # Machines
@@ -190,7 +190,7 @@ def test_containerd_1_7_reads_them_only_when_told_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "words"), [("arm64", "believed to run there"), ("s390x", "no image for some of them")]
+    ("architecture", "words"), [("arm64", "it is believed to run"), ("s390x", "Leave other out of policies")]
 )
 def test_another_processor_is_a_note(architecture: str, words: str) -> None:
     found = answer("systems", preflight_facts(nodes=[node(), node("other", architecture=architecture)]))
@@ -209,11 +209,11 @@ def test_cgroups_are_what_kubelets_say(versions: list[int], expected: Verdict) -
     nodes = [node(f"n{number}") for number in range(5)]
     found = answer("cgroups", preflight_facts(nodes=nodes, kubelets=kubelets))
     assert found.verdict is expected
-    assert found.found.endswith("; 2 of 5 nodes have said so")
+    assert found.found.endswith("; unknown on 3 others")
 
 
 def test_cgroups_are_never_guessed() -> None:
-    kubelets = KubeletAnswers(asked=1, refusal="you may not ask kubelets (get nodes/proxy)")
+    kubelets = KubeletAnswers(refusal="you may not ask kubelets (get nodes/proxy)")
     found = answer("cgroups", preflight_facts(kubelets=kubelets))
     assert (found.verdict, found.found) == (Verdict.UNKNOWN, kubelets.refusal)
     assert preflight_report(preflight_facts(kubelets=kubelets)).exit_status is ExitStatus.GOOD
@@ -264,7 +264,7 @@ def test_nodes_that_the_sample_policy_would_leave_out_are_named() -> None:
 def test_the_driver_is_what_feature_discovery_says(labels: dict[str, str]) -> None:
     nodes = [node("a", labels=WITH_CARDS | labels), node("b", labels=WITH_CARDS)]
     found = answer("driver", preflight_facts(nodes=nodes))
-    assert (found.verdict, found.found) == (Verdict.OK, "580.65.06 on a; unknown on 1 more")
+    assert (found.verdict, found.found) == (Verdict.OK, "580.65.06 on a; unknown on 1 other")
 
 
 def test_a_driver_that_nobody_names_is_unknown() -> None:

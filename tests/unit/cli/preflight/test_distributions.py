@@ -1,15 +1,12 @@
 """Each distribution is recognized by what its nodes and pods show, and gets the backend that suits it."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts
 
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.distributions import (
-    BACKENDS_PAGE,
     DISTRIBUTIONS,
     KUBEADM,
     distribution_answer,
@@ -18,7 +15,6 @@ from gpushare_cli.decide.preflight.distributions import (
 )
 from gpushare_core.api.enums import Backend
 
-ROOT = Path(__file__).resolve().parents[4]
 EDITABLE = {"kubeadm", "kind", "minikube"}
 
 
@@ -40,19 +36,7 @@ def test_every_distribution_of_the_table_has_a_cluster_here() -> None:
     assert {one.name for one in (*DISTRIBUTIONS, KUBEADM)} == set(CLUSTERS)
 
 
-def documented() -> dict[str, str]:
-    """Distribution -> backend, by the table of the page that answers name."""
-    page = (ROOT / BACKENDS_PAGE).read_text()
-    section = page.partition("## On your distribution")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)`", section, re.MULTILINE)
-    return {name: backend for names, backend in rows for name in names.split(", ")}
-
-
-def test_the_documentation_says_the_same() -> None:
-    assert documented() == {one.name: one.backend for one in (*DISTRIBUTIONS, KUBEADM)}
-
-
-@pytest.mark.parametrize("name", ["k3s", "RKE2", "EKS", "GKE"])
+@pytest.mark.parametrize("name", ["k3s", "RKE2", "k0s", "EKS", "GKE"])
 def test_a_control_plane_alone_is_recognized_by_its_version(name: str) -> None:
     found = recognized(replace(CLUSTERS[name], nodes=(), schedulers=()))
     assert found is not None
@@ -78,7 +62,12 @@ def test_where_dedicated_suits_the_answer_says_how_to_install_it() -> None:
     assert answer.verdict is Verdict.NOTE
     assert answer.found == "EKS (version v1.33.4-eks-e386d34): AWS runs kube-scheduler"
     assert answer.to_do.startswith("Take backend Dedicated, as in config/samples/managed-control-plane.yaml")
-    assert answer.command.startswith("kubectl apply -k manifests/dedicated/")
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/ ")
+
+
+def test_without_a_policy_that_points_pods_at_it_only_the_scheduler_is_installed() -> None:
+    answer = distribution_answer(replace(CLUSTERS["EKS"], admission={}))
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/scheduler/ ")
 
 
 def test_an_unknown_distribution_gets_what_suits_the_kube_scheduler_that_is_seen() -> None:
