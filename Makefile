@@ -66,6 +66,7 @@ programs: $(STAMP)
 	$(BIN)/localcluster build > /dev/null
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 	$(BIN)/localcluster build --volcano > /dev/null
+	$(BIN)/localcluster build --containerd > /dev/null
 
 unit: $(STAMP) ## Only the fast tests, no cluster
 	$(say) "the tests that need no cluster"

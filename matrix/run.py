@@ -27,7 +27,7 @@ Source: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 CLOSING_SECONDS = 180.0
 """For pytest to stop its clusters once it is interrupted."""
 INTERRUPTED = "interrupted: the other tests were not run"
-NOT_BUILT = "Kubernetes was not built: the output says why"
+NOT_BUILT = "Kubernetes or containerd was not built: the output says why"
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,14 @@ class MinorRun:
 
     def _build(self) -> bool:
         """Builds what the tests would otherwise wait for; returns whether that went well."""
-        command = [str(Path(sys.executable).with_name("localcluster")), "build"]
-        return subprocess.run(command, env=self._environment, stdout=sys.stderr, check=False).returncode == 0
+        localcluster = str(Path(sys.executable).with_name("localcluster"))
+        return all(
+            subprocess.run(
+                [localcluster, "build", *what], env=self._environment, stdout=sys.stderr, check=False
+            ).returncode
+            == 0
+            for what in ([], ["--containerd"])
+        )
 
     def _test(self) -> tuple[str, TestRun]:
         """Returns why not all tests were run, empty where they were, and what came of those that were."""

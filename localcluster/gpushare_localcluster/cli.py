@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from gpushare_localcluster import preflight
 from gpushare_localcluster.build.binary import ensure_binary
+from gpushare_localcluster.build.container_runtime import ensure_runtime
 from gpushare_localcluster.build.minors import CHOICE, MINORS, Minor, chosen_minor, minor_named
 from gpushare_localcluster.build.modules import ensure_helm, ensure_volcano
-from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import (
     ClusterConfig,
@@ -100,6 +100,7 @@ def _add_build(commands: Commands) -> None:
     )
     build.add_argument("--volcano", action="store_true", help="build Volcano's scheduler instead")
     build.add_argument("--helm", action="store_true", help="build Helm instead")
+    build.add_argument("--containerd", action="store_true", help="build containerd and runc instead")
     _add_kubernetes(build)
     build.set_defaults(run=_build)
 
@@ -173,7 +174,7 @@ def _containerd(options: argparse.Namespace) -> Containerd | None:
     if not options.containerd and not options.image:
         return None
     images = [path.absolute() for path in options.image]
-    return Containerd(packages=ensure_packages(RUNTIME, report=to_stderr), images=images)
+    return Containerd(runtime=ensure_runtime(report=to_stderr), images=images)
 
 
 def _down(options: argparse.Namespace) -> None:
@@ -197,6 +198,8 @@ def _build(options: argparse.Namespace) -> None:
         print(ensure_volcano(report=to_stderr).scheduler)
     elif options.helm:
         print(ensure_helm(report=to_stderr))
+    elif options.containerd:
+        print(ensure_runtime(report=to_stderr).containerd)
     else:
         print(ensure_binary(minor=_kubernetes(options), report=to_stderr).path)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_localcluster.build.binary import Binary
+from gpushare_localcluster.build.container_runtime import ContainerRuntime
 from gpushare_localcluster.build.minors import Minor, chosen_minor
 
 PROGRAMS_IMAGE = "programs.tar"
@@ -39,16 +40,17 @@ class NodeConfig:
 class Containerd:
     """Real containers of real images, instead of processes that see the host's files.
 
-    `packages` is a folder of `ensure_packages` with containerd, runc and CNI plugins; `images` are archives
-    of images that every node gets in addition to kube-scheduler's.
+    `runtime` comes from `ensure_runtime`; `images` are archives of images that every node gets in addition to
+    kube-scheduler's.
     """
 
-    packages: Path
+    runtime: ContainerRuntime
     images: Sequence[Path] = ()
 
     def as_json(self, programs: Path) -> dict[str, Any]:
         images = [str(path) for path in (programs, *self.images)]
-        return {"packages": str(self.packages), "images": images}
+        programs_of_runtime = [str(self.runtime.containerd), str(self.runtime.runc)]
+        return {"programs": programs_of_runtime, "plugins": str(self.runtime.plugins), "images": images}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """What answers is what was asked for. `make matrix` writes down the versions that are recorded here."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.observe import NODES, Json, get
 
+from gpushare_localcluster.build.container_runtime import ContainerRuntime, ensure_runtime
 from gpushare_localcluster.build.minors import chosen_minor
-from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import ClusterConfig, Containerd
 
@@ -21,16 +19,16 @@ Record = Callable[[str, object], None]
 
 
 @pytest.fixture
-def packages() -> Path:
-    return ensure_packages(RUNTIME, report=to_stderr)
+def runtime() -> ContainerRuntime:
+    return ensure_runtime(report=to_stderr)
 
 
 @pytest.fixture
-def node(packages: Path, tmp_path: Path) -> Iterator[Json]:
+def node(runtime: ContainerRuntime, tmp_path: Path) -> Iterator[Json]:
     """The status of a control-plane node whose kube-scheduler is a container of containerd."""
     nodes = ClusterConfig.of_size(workers=0).nodes
     with LocalCluster(tmp_path) as running:
-        running.start(ClusterConfig(nodes=nodes, containerd=Containerd(packages=packages)))
+        running.start(ClusterConfig(nodes=nodes, containerd=Containerd(runtime=runtime)))
         running.wait_ready(240)
         (ready,) = get(running, NODES)["items"]
         yield ready["status"]
@@ -46,23 +44,18 @@ def test_server_and_kubelets_are_of_the_version_that_was_asked_for(
 
 
 def test_containers_are_run_by_containerd_and_runc(
-    node: Json, packages: Path, record_property: Record
+    node: Json, runtime: ContainerRuntime, record_property: Record
 ) -> None:
     name, _, version = node["nodeInfo"]["containerRuntimeVersion"].partition("://")
-    record_property(name, version)
-    record_property("runc", runc_version(packages))
+    record_property(name, version.partition("+")[0])
+    record_property("runc", runc_version(runtime.runc / "runc"))
     record_property("cgroups", cgroup_version())
     record_property("kernel", node["nodeInfo"]["kernelVersion"])
     assert name == "containerd"
 
 
-def runc_version(packages: Path) -> str:
-    """Of the one that containerd finds first."""
-    runc = shutil.which("runc", path=f"{packages}/usr/bin:{packages}/usr/sbin")
-    assert runc
-    libraries = ":".join(map(str, packages.glob("usr/lib/*-linux-gnu")))
-    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
-    done = subprocess.run([runc, "--version"], env=environment, capture_output=True, text=True, check=True)
+def runc_version(runc: Path) -> str:
+    done = subprocess.run([runc, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0].removeprefix("runc version ")
 
 

@@ -18,6 +18,7 @@ from gpushare_localcluster.errors import LocalClusterError
 
 SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
+WITHOUT_C = {"CGO_ENABLED": "0"}
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 KEPT_BUILDS = 3
 """Of each minor of Kubernetes."""
@@ -67,6 +68,13 @@ def ensure_binary(
             _build_once(go, program, minor, report=report)
     folder.touch()
     return _link(program, folder, minor)
+
+
+def is_built(minor: Minor, *, report: Report, environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether `ensure_binary` finds the program of these sources and ``minor`` built."""
+    cache = cache_folder(environment)
+    go = toolchain.find_go(cache, report=report)
+    return (cache / build_name(minor, toolchain.version(go)) / "localcluster").exists()
 
 
 def _build_once(go: Path, program: Path, minor: Minor, *, report: Report) -> None:
@@ -130,11 +138,18 @@ def build(go: Path, folder: Path, minor: Minor = DEFAULT, *, report: Report) -> 
     unfinished.rename(folder / "localcluster")
 
 
-def compile_program(command: Sequence[Path | str], sources: Path, output: Path, *, report: Report) -> None:
+def compile_program(
+    command: Sequence[Path | str],
+    sources: Path,
+    output: Path,
+    *,
+    report: Report,
+    variables: Mapping[str, str] = WITHOUT_C,
+) -> None:
     """Runs the compiler, `go build ... PACKAGE`, in `sources`; it writes `output`. Raises LocalClusterError
     with its errors."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    environment = {**os.environ, **variables, "GOTOOLCHAIN": "local"}
     progress = BuildProgress(report, terminal=terminal_of(sys.stderr))
     stale = _stale_packages(command, sources, environment, progress)
     pace = Pace(output.parent.parent / "pace")

@@ -32,14 +32,16 @@ type Cluster struct {
 
 // Containerd describes what nodes run containers with; without it they are processes that see the host's files.
 type Containerd struct {
-	// Packages is a folder that holds containerd, runc, ctr and CNI plugins as if they were installed there.
-	Packages string `json:"packages"`
+	// Programs are folders: the first has containerd, its shim and ctr, the second runc.
+	Programs []string `json:"programs"`
+	// Plugins is the folder with network plugins.
+	Plugins string `json:"plugins"`
 	// Images are archives of images that every node has.
 	Images []string `json:"images"`
 }
 
 // IsUsed says whether containers are real.
-func (c Containerd) IsUsed() bool { return c.Packages != "" }
+func (c Containerd) IsUsed() bool { return len(c.Programs) > 0 }
 
 // PauseImage is what keeps the namespaces of a pod, where containers are real.
 const PauseImage = "registry.k8s.io/pause:3.9"

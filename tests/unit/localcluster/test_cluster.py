@@ -9,6 +9,7 @@ import pytest
 from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_localcluster import processes
 from gpushare_localcluster.build.binary import Binary
+from gpushare_localcluster.build.container_runtime import ContainerRuntime
 from gpushare_localcluster.build.minors import MINORS, minor_named
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
@@ -73,10 +74,12 @@ def test_the_supervisor_gets_all_of_the_configuration() -> None:
 
 
 def test_real_containers_get_the_archives_of_their_images() -> None:
-    containerd = Containerd(packages=Path("/cache/packages"), images=[Path("/images/gpushare.tar")])
+    runtime = ContainerRuntime(*(Path("/cache", name) for name in ("containerd", "runc", "cni")))
+    containerd = Containerd(runtime=runtime, images=[Path("/images/gpushare.tar")])
     config = ClusterConfig(nodes=[], containerd=containerd)
     assert config.as_json(directory=Path("/state"), binaries=BINARIES, detach=True)["containerd"] == {
-        "packages": "/cache/packages",
+        "programs": ["/cache/containerd", "/cache/runc"],
+        "plugins": "/cache/cni",
         "images": ["/state/programs.tar", "/images/gpushare.tar"],
     }
 
