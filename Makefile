@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base hook image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart modules lock base hook image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -18,6 +18,10 @@ PYTEST_ARGS ?=
 SEED ?= 1
 OPERATIONS ?= 1000
 SHRINK_MINUTES ?= 30
+KUBERNETES ?=
+ifneq ($(KUBERNETES),)
+export GPUSHARE_KUBERNETES := $(KUBERNETES)
+endif
 CHAOS_ARGS ?=
 EXAMPLES ?= 1000
 SIZE ?= quick
@@ -40,7 +44,7 @@ help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 20
 
-demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs
+demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs | KUBERNETES=1.34: another minor than the newest
 	$(say) "installs the product on a local cluster, and shows what it does"
 	@$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP) --replace $(REPLACE)
 
@@ -51,7 +55,7 @@ stop: $(STAMP) ## Stop the demo cluster
 	$(say) "stopping the demo cluster"
 	@$(BIN)/localcluster down --name demo || { echo "there is nothing to stop"; exit 1; } >&2
 
-test: preflight ## All checks and all tests; those end to end on real clusters
+test: preflight ## All checks and all tests; those end to end on real clusters | KUBERNETES=1.34: of another minor than the newest
 	$(say) "checks, then all tests; beside them, programs that are not built yet"
 	@$(MAKE) --no-print-directory --jobs suite programs
 
@@ -124,6 +128,10 @@ reference: $(STAMP) ## Generate docs/cli.md and its schema from the command line
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(say) "writing plugin/gpushare_plugin/kubelet/proto/"
 	@$(BIN)/python plugin/generate_protos.py
+
+modules: $(STAMP) ## Go's module file of each minor of Kubernetes, after an edit of localcluster/gpushare_localcluster/build/minors.py
+	$(say) "Go finds out what each minor needs: a minute, more with an empty module cache"
+	@$(BIN)/python -m gpushare_localcluster.build.module_files
 
 lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
 	$(say) "asking the package index for the newest versions: a minute"

@@ -51,7 +51,8 @@ def _cpu(text: str, value: int) -> str:
 
 
 def _image(text: str, value: int) -> str:
-    return re.sub(rf"^{_IMAGE}(\S+):v1\.36\.\d+$", rf"{_IMAGE}\g<1>:v1.36.{value}", text, flags=re.M)
+    """Another patch version."""
+    return re.sub(rf"^({_IMAGE}\S+:v\d+\.\d+\.)\d+$", rf"\g<1>{value}", text, flags=re.M)
 
 
 def _variable(text: str, value: int) -> str:

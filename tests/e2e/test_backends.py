@@ -99,7 +99,9 @@ def test_people_connect_kube_scheduler_with_what_render_says(
 
     message = await_reason(cluster, "SchedulerConfigured", "WaitingForCalls")
     _, _, command = message.partition("to put where on each of control-plane-1: gpushare-hostctl ")
-    rendered = on_control_plane(cluster, HOSTCTL, *command.split(), "--kubernetes-version", "1.36")
+    rendered = on_control_plane(
+        cluster, HOSTCTL, *command.split(), "--kubernetes-version", cluster.kubernetes.name
+    )
     target = cluster.node_path(CONTROL_PLANE, "/etc/kubernetes/gpushare-scheduler.yaml")
     target.write_text(rendered.stdout)
     by_hand = edited_by_hand(manifest, rendered.stderr)

@@ -78,7 +78,8 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     ready = product.await_ready("default")
     assert ready["status"]["backend"] == "Dedicated"
     said = condition(cluster, "SchedulerConfigured")
-    assert "kube-scheduler:v1.36.3) places pods; pods that ask for cards are pointed at it" in said["message"]
+    version = cluster.kubernetes.version
+    assert f"kube-scheduler:{version}) places pods; pods that ask for cards are" in said["message"]
     create(cluster, namespace, [pod("first", {"main": 10}), pod("never", {"main": 17})])
     first = await_running(cluster, namespace, "first")["first"]
     assert manifest.read_bytes() == before

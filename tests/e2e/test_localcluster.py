@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from gpushare_localcluster import processes
+from gpushare_localcluster.build.minors import MINORS
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
@@ -405,6 +407,75 @@ def test_a_command_on_a_node_has_its_exit_code_and_its_own_network(cluster: Loca
     done = cluster.node_exec("gpu-1", ["sh", "-c", "hostname; hostname -I; exit 7"])
 
     assert (done.returncode, done.stdout.split()) == (7, ["gpu-1", cluster.node("gpu-1").address])
+
+
+def test_a_node_may_be_named_as_a_machine_in_a_domain(cluster: LocalCluster, namespace: str) -> None:
+    name = "gpu-9.rack-1.example.com"
+    cluster.add_node(NodeConfig(name=name))
+    try:
+        cluster.wait_ready()
+        chosen = {"nodeSelector": {"kubernetes.io/hostname": name}}
+        assert run(cluster, namespace, pod("named", shell("sleep 600"), **chosen)) == name
+    finally:
+        cluster.remove_node(name)
+
+
+def test_a_pod_that_would_break_its_kubelet_is_refused(cluster: LocalCluster, namespace: str) -> None:
+    whole = pod("whole", shell("sleep 600"), resources={"limits": {"cpu": "1", "memory": "1Gi"}})
+    with pytest.raises(LocalClusterError, match=r"runs no pod with resources of its own.*no cgroups"):
+        apply(cluster, namespace, whole)
+
+
+# Other minors of Kubernetes
+
+
+def kubelet_version(cluster: LocalCluster, node: str) -> str:
+    return cluster.kubectl("get", "node", node, "-o", "jsonpath={.status.nodeInfo.kubeletVersion}")
+
+
+def server_version(cluster: LocalCluster) -> str:
+    version: str = json.loads(cluster.kubectl("get", "--raw", "/version"))["gitVersion"]
+    return version
+
+
+def test_a_control_plane_and_then_a_kubelet_go_to_the_next_minor(start: Callable[..., LocalCluster]) -> None:
+    older, newer = MINORS[-2:]
+    own = start(replace(ClusterConfig.of_size(workers=1), kubernetes=older))
+    own.wait_ready()
+    assert server_version(own) == kubelet_version(own, "gpu-1") == older.version
+    own.kubectl("create", "namespace", "kept")
+    wait_until("the namespace can run pods", lambda: "default" in own.kubectl("-n", "kept", "get", "sa"))
+    run(own, "kept", pod("goes-on", shell("sleep 600")))
+    before = own.container(namespace="kept", pod="goes-on", container="main")
+
+    own.upgrade_control_plane(newer)
+
+    assert server_version(own) == newer.version
+    assert kubelet_version(own, "gpu-1") == older.version
+    own.wait_ready()
+    scheduler = f"registry.k8s.io/kube-scheduler:{newer.version}"
+    wait_until(
+        "kube-scheduler is that of the new minor",
+        lambda: scheduler in own.kubectl("-n", "kube-system", "get", "pods", "-o", "jsonpath={..image}"),
+        timeout=60,
+    )
+
+    own.upgrade_kubelet("gpu-1", newer)
+
+    wait_until(
+        "the kubelet is the new one", lambda: kubelet_version(own, "gpu-1") == newer.version, timeout=60
+    )
+    own.wait_ready()
+    assert own.container(namespace="kept", pod="goes-on", container="main").id == before.id
+    run(own, "kept", pod("new", shell("sleep 600")))
+
+
+def test_a_kubelet_may_be_older_than_its_control_plane(start: Callable[..., LocalCluster]) -> None:
+    older, newer = MINORS[-2:]
+    nodes = [NodeConfig(name="gpu-1", kubernetes=older)]
+    own = start(ClusterConfig(nodes=nodes, kubernetes=newer))
+    own.wait_ready()
+    assert (server_version(own), kubelet_version(own, "gpu-1")) == (newer.version, older.version)
 
 
 # Several clusters, and their end

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -58,13 +57,6 @@ func (c *container) stop(ctx context.Context, grace time.Duration) error {
 	}
 	c.kill()
 	return nil
-}
-
-func stopSignal(config *cri.ContainerConfig) unix.Signal {
-	if signal := unix.SignalNum(config.GetStopSignal().String()); signal != 0 {
-		return signal
-	}
-	return unix.SIGTERM
 }
 
 func (s *server) RemoveContainer(_ context.Context, request *cri.RemoveContainerRequest) (*cri.RemoveContainerResponse, error) {
@@ -133,7 +125,7 @@ func (s *server) ContainerStatus(_ context.Context, request *cri.ContainerStatus
 func (c *container) status() *cri.ContainerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &cri.ContainerStatus{
+	status := &cri.ContainerStatus{
 		Id:          c.id,
 		Metadata:    c.config.GetMetadata(),
 		State:       c.state,
@@ -152,8 +144,9 @@ func (c *container) status() *cri.ContainerStatus {
 		LogPath:     c.logPath(),
 		Resources:   &cri.ContainerResources{Linux: c.config.GetLinux().GetResources()},
 		User:        c.user(),
-		StopSignal:  c.config.GetStopSignal(),
 	}
+	tellStopSignal(status, c.config)
+	return status
 }
 
 func (c *container) user() *cri.ContainerUser {

@@ -120,9 +120,10 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 }
 
 func TestStopSendsTheSignalThatThePodNames(t *testing.T) {
+	const usr1 = cri.Signal(29) // its name is another one in each of 1.36 and 1.37
 	running := startNode(t).pod("web").start(script(
 		"trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done",
-		func(c *cri.ContainerConfig) { c.StopSignal = cri.Signal_SIGUSR1 },
+		func(c *cri.ContainerConfig) { c.StopSignal = usr1 },
 	))
 	running.awaitOutput("ready")
 	running.stopWithin(10)

@@ -18,11 +18,11 @@ func (c Config) forImage(image string) Config {
 	if tag == "" || err != nil {
 		return c
 	}
-	c.Path = append([]string{folder}, c.Path...)
-	// What the links in the folder lead to.
-	if program, err := os.Readlink(filepath.Join(c.Lower, folder, "kube-scheduler")); err == nil {
-		c.Readable = append([]string{program}, c.Readable...)
+	program, err := os.Readlink(filepath.Join(c.Lower, folder, "kube-scheduler"))
+	if err != nil {
+		return c
 	}
+	c.Path, c.ofImage = append([]string{folder}, c.Path...), []string{folder, program}
 	return c
 }
 

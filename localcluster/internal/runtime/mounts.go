@@ -38,8 +38,10 @@ func planMounts(config Config, container *cri.ContainerConfig, hostDevices []str
 		mounts = append(mounts, mount{source: path, target: path, optional: true})
 	}
 	for _, path := range slices.Concat(config.Path, config.Readable) {
-		source := filepath.Join(config.Lower, path)
-		mounts = append(mounts, mount{source: source, target: path, readOnly: true, optional: true})
+		mounts = append(mounts, mount{source: path, target: path, readOnly: true, optional: true})
+	}
+	for _, path := range config.ofImage {
+		mounts = append(mounts, mount{source: filepath.Join(config.Lower, path), target: path, readOnly: true})
 	}
 	for _, device := range container.GetDevices() {
 		mounts = append(mounts, mount{source: device.GetHostPath(), target: device.GetContainerPath(), optional: true})

@@ -29,7 +29,7 @@ func planRoot(config Config, scratch string, container *cri.ContainerConfig, hos
 		directory:   workingDirectory(container),
 		readOnly:    container.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
 		mounts:      planMounts(config, container, listDevices()),
-		traversable: slices.Concat(config.Path, config.Readable),
+		traversable: slices.Concat(config.Path, config.Readable, config.ofImage),
 	}
 }
 

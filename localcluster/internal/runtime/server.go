@@ -41,6 +41,8 @@ type Config struct {
 	Path []string
 	// Programs has a link for each version of Kubernetes, to a folder whose programs images of that version have.
 	Programs string
+	// ofImage are such a folder and the program that its links lead to, for one container.
+	ofImage []string
 	// Readable lists paths whose ancestors every user of a container may traverse.
 	Readable []string
 }

@@ -102,6 +102,11 @@ func (i *inner) start() error {
 	if err := awaitAPI(i.context, i.client); err != nil {
 		return err
 	}
+	if !i.cluster.Containerd.IsUsed() {
+		if err := refusePodLevelResources(i.context, i.client); err != nil {
+			return err
+		}
+	}
 	if err := i.components.start(controllerManager); err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import yaml
 from chaos.operations.manifest_edits import EDITS, TextEdit
 
 ROOT = Path(__file__).resolve().parents[3]
-PLAIN = (ROOT / "localcluster/internal/node/files/kube-scheduler.yaml").read_text()
+PLAIN = (
+    (ROOT / "localcluster/internal/node/files/kube-scheduler.yaml").read_text().replace("VERSION", "v1.36.3")
+)
 CONFIG = "    - --config=/etc/kubernetes/gpushare/scheduler-config.yaml\n"
 MOUNT = (
     "    - mountPath: /etc/kubernetes/gpushare/scheduler-config.yaml\n      name: gpushare-scheduler-config\n"

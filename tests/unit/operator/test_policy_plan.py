@@ -59,7 +59,7 @@ def test_a_server_that_is_too_old_gets_nothing_new(kubernetes: str) -> None:
     new = policy(finalizers=())
     assert policy_actions(snapshot(new, node("gpu-1"), kubernetes=kubernetes)) == []
     changed = policy("default", rule("gpu-1", "gpu-2"))
-    seen = [serving(policy("default", rule("gpu-1")), "gpu-1"), changed, node("gpu-2")]
+    seen = serving(policy("default", rule("gpu-1")), "gpu-1"), changed, node("gpu-2")
     assert policy_actions(snapshot(*seen))
     refused = snapshot(*seen, kubernetes=kubernetes)
     assert policy_actions(refused) == []

@@ -1,12 +1,15 @@
 """Each distribution is recognized by what its nodes and pods show, and gets the backend that suits it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts
 
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.distributions import (
+    BACKENDS_PAGE,
     DISTRIBUTIONS,
     KUBEADM,
     distribution_answer,
@@ -15,6 +18,11 @@ from gpushare_cli.decide.preflight.distributions import (
 )
 from gpushare_core.api.enums import Backend
 
+PAGE = (Path(__file__).resolve().parents[4] / BACKENDS_PAGE).read_text()
+SECTION = PAGE.partition("## On your distribution")[2].partition("\n## ")[0]
+ROWS = re.findall(r"^\| ([^|`]+) \| `(\w+)`", SECTION, re.MULTILINE)
+DOCUMENTED = {name: backend for names, backend in ROWS for name in names.split(", ")}
+"""Distribution -> the backend that comes first in its row of the page that answers name."""
 EDITABLE = {"kubeadm", "kind", "minikube"}
 
 
@@ -34,6 +42,12 @@ def test_the_backend_is_the_one_that_can_work_there(name: str) -> None:
 
 def test_every_distribution_of_the_table_has_a_cluster_here() -> None:
     assert {one.name for one in (*DISTRIBUTIONS, KUBEADM)} == set(CLUSTERS)
+
+
+def test_the_page_has_a_section_on_every_distribution_and_the_same_backends() -> None:
+    backends = {one.name: one.backend for one in (*DISTRIBUTIONS, KUBEADM)}
+    assert DOCUMENTED.items() <= backends.items()
+    assert [name for name in backends if name not in SECTION] == []
 
 
 @pytest.mark.parametrize("name", ["k3s", "RKE2", "k0s", "EKS", "GKE"])
