@@ -106,7 +106,7 @@ def device(name: str, host: str) -> Json:
 
 @pytest.fixture
 def nvidia(installed: Product) -> Product:
-    """Two cards of NVIDIA's, no policy being left, and a specification as `nvidia-ctk cdi generate` writes it."""
+    """Two cards of NVIDIA's, no policy being left; a specification as `nvidia-ctk cdi generate` writes it."""
     folder = installed.cluster.node_path(NODE, DRIVER)
     folder.mkdir()
     driver = StubDriver(folder)
