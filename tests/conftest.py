@@ -36,6 +36,7 @@ FIRST = (
     "test_lifecycle",
     "test_control_planes",
     "test_chaos",
+    "test_kubernetes_upgrade",
     "test_image",
     "test_isolation_hook",
     "test_isolation_excess",
