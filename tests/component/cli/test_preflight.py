@@ -211,7 +211,7 @@ async def test_pods_are_read_by_selectors_and_nodes_in_one_list() -> None:
 
 
 async def test_of_thousands_of_daemon_sets_the_rest_is_said_not_to_be_read() -> None:
-    endless = {**items(), "metadata": {"continue": "more"}}
+    endless = {**items(), "metadata": {"resourceVersion": "1", "continue": "more"}}
     cluster = AskedCluster({**fitting(), DAEMON_SETS: endless})
     report = await cluster.run()
     assert len([line for line in cluster.asked if line.startswith(f"GET {DAEMON_SETS}?")]) == MAX_PAGES

@@ -77,7 +77,8 @@ def _edit(pods: Sequence[KubeSchedulerPod], facts: PreflightFacts) -> str:
     configs = sorted({pod.own_config for pod in pods} - {""})
     asked = all(pod.node in facts.kubelets.static_pods for pod in pods)
     where = f"{MANIFEST_FOLDER}/kube-scheduler.yaml" + ("" if asked else ", where it is taken to be")
-    parts = [f"backend KubeScheduler adds --config and a mount to {where}"]
+    elsewhere = f"connected to gpushare on {places(sorted(connected))}; elsewhere " if connected else ""
+    parts = [f"{elsewhere}backend KubeScheduler adds --config and a mount to {where}"]
     if configs:
         parts.append(
             f"its own configuration {', '.join(configs)} is kept, and the extender added; whether that names"

@@ -131,6 +131,12 @@ def test_after_the_edit_it_is_connected() -> None:
     assert answer("kube-scheduler", facts).found.endswith("; connected to gpushare")
 
 
+def test_where_one_of_them_is_connected_the_others_are_not_said_to_be() -> None:
+    ours = scheduler("--config=/etc/kubernetes/gpushare/scheduler-config-adc5c720c48c.yaml", node_name="cp-2")
+    found = answer("kube-scheduler", preflight_facts(schedulers=[scheduler(), ours])).found
+    assert "; connected to gpushare on cp-2; elsewhere backend KubeScheduler adds --config" in found
+
+
 @pytest.mark.parametrize("name", ["RKE2", "Talos", "OpenShift"])
 def test_a_static_pod_that_its_distribution_writes_is_not_edited(name: str) -> None:
     found = answer("kube-scheduler", CLUSTERS[name])
