@@ -191,9 +191,10 @@ class LocalCluster:
     def kubernetes(self) -> Minor:
         """The control plane's, or the one that the environment chooses before the first start."""
         try:
-            return minor_named(json.loads(self._config_file.read_bytes())["kubernetes"])
+            name = json.loads(self._config_file.read_bytes()).get("kubernetes")
         except FileNotFoundError:
-            return chosen_minor()
+            name = None
+        return minor_named(name) if name else chosen_minor()
 
     @property
     def binary(self) -> Binary:

@@ -1,7 +1,6 @@
 """The local cluster's program: named by its sources, built once, found again."""
 
 import fcntl
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,34 +53,6 @@ def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
     flags = " ".join(binary.build_command(tmp_path / "out", Minor(1, 34, 4)))
     for setting in ("gitVersion=v1.34.4", "gitMajor=1", "gitMinor=34"):
         assert f"k8s.io/component-base/version.{setting}" in flags
-
-
-def use(build: Path, *, at: int) -> None:
-    build.mkdir()
-    os.utime(build, (at, at))
-
-
-def test_minors_beside_each_other_delete_none_of_each_other(tmp_path: Path) -> None:
-    builds = [tmp_path / f"{minor.name}-{name}" for minor in MINORS for name in "abc"]
-    for build in builds:
-        use(build, at=1000)
-    assert binary.outdated(builds, now=1001 + binary.KEPT_SECONDS) == []
-
-
-def test_a_minor_that_nobody_uses_any_more_goes(tmp_path: Path) -> None:
-    builds = [tmp_path / "1.35-a", tmp_path / "1.36-a"]
-    for build, used in zip(builds, (1000, 2000), strict=True):
-        use(build, at=used)
-    assert binary.outdated(builds, now=1001 + binary.UNUSED_SECONDS) == builds[:1]
-
-
-def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
-    builds = [tmp_path / f"1.36-{name}" for name in "abcde"]
-    for age, build in enumerate(builds):
-        use(build, at=1000 - age)
-    assert binary.outdated(builds, now=997 + binary.KEPT_SECONDS) == builds[4:], "no cluster of theirs runs"
-    assert binary.outdated(builds, now=1000 + binary.KEPT_SECONDS) == builds[3:]
-    assert binary.outdated(builds, now=1001) == [], "clusters of theirs may run"
 
 
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
