@@ -34,9 +34,8 @@ def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
     builds = [tmp_path / f"1.36-{name}" for name in "abcde"]
     for age, build in enumerate(builds):
         use(build, at=1000 - age)
-    assert kept_builds.outdated(builds, now=997 + kept_builds.KEPT_SECONDS) == builds[4:], (
-        "no cluster of theirs runs"
-    )
+    day = kept_builds.KEPT_SECONDS
+    assert kept_builds.outdated(builds, now=997 + day) == builds[4:], "no cluster of theirs runs"
     assert kept_builds.outdated(builds, now=1000 + day) == builds[3:]
     assert kept_builds.outdated(builds, now=1001) == [], "clusters of theirs may run"
 
