@@ -92,6 +92,17 @@ def test_real_containers_get_the_archives_of_their_images() -> None:
     }
 
 
+def test_a_running_cluster_keeps_the_kubectl_of_its_minor(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kubernetes": "1.34", "containerd": {}}')
+    assert LocalCluster(tmp_path).kubernetes == minor_named("1.34")
+
+
+def test_a_control_plane_with_real_containers_is_not_upgraded_halfway(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kubernetes": "1.34", "containerd": {"packages": "/cache"}}')
+    with pytest.raises(LocalClusterError, match="cannot be upgraded"):
+        LocalCluster(tmp_path).upgrade_control_plane(minor_named("1.35"))
+
+
 @pytest.mark.parametrize(
     ("environment", "cache", "cluster"),
     [
