@@ -1,7 +1,9 @@
 """The program of all components of the cluster: built once, cached by the content of its sources."""
 
 import hashlib
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from pathlib import Path
 from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.build.kept_builds import delete_outdated, note_use
 from gpushare_localcluster.build.lock import Report, locked
-from gpushare_localcluster.build.minors import DEFAULT, Minor, chosen_minor
+from gpushare_localcluster.build.minors import CHOICE, DEFAULT, Minor, chosen_minor
 from gpushare_localcluster.build.progress import BuildProgress, Pace, run_watched, terminal_of
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -193,7 +195,23 @@ def _use_prebuilt(binary: Path, cache: Path, minor: Minor) -> Binary:
             f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
         )
     name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
-    return _link(binary.resolve(), cache / "prebuilt" / name, minor)
+    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor)
+    if (version := _version_of(linked)) not in ("", minor.version):
+        raise LocalClusterError(
+            f"{PREBUILT} names {binary}, which is Kubernetes {version}; asked for is {minor.version}: set"
+            f" {CHOICE} to the minor that it is, name another one, or unset it."
+        )
+    return linked
+
+
+def _version_of(binary: Binary) -> str:
+    """Returns what the program says of itself, such as ``v1.34.4``; empty where it does not."""
+    command = [str(binary.kubectl), "version", "--client", "--output=json"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+        return str(json.loads(done.stdout)["clientVersion"]["gitVersion"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _link(binary: Path, folder: Path, minor: Minor) -> Binary:

@@ -175,6 +175,14 @@ async def test_what_is_forbidden_is_unknown_for_its_questions_alone(path: str, q
     assert "Unknown: " in printed(report, "preflight")
 
 
+async def test_who_may_read_nothing_is_told_so() -> None:
+    others = (OWN_GROUP, namespace_path("gpushare-system"))
+    report = await preflight(dict.fromkeys((*fitting(), *others), 403))
+    assert set(verdicts(report).values()) == {Verdict.UNKNOWN}
+    assert report.exit_status is ExitStatus.CANNOT_LOOK
+    assert printed(report, "preflight").startswith("Nothing could be read\n")
+
+
 async def test_who_may_not_ask_kubelets_loses_what_they_alone_know() -> None:
     report = await preflight(fitting(), kubelet=403)
     unknown = {question for question, verdict in verdicts(report).items() if verdict is Verdict.UNKNOWN}

@@ -81,9 +81,20 @@ def test_a_prebuilt_binary_is_of_the_minor_that_the_environment_chooses(tmp_path
     assert found.minor == minor_named("1.34")
 
 
+def test_a_prebuilt_binary_of_another_minor_is_refused(tmp_path: Path) -> None:
+    prebuilt = tmp_path / "older"
+    prebuilt.write_text("""#!/bin/sh\necho '{"clientVersion": {"gitVersion": "v1.36.3"}}'\n""")
+    prebuilt.chmod(0o755)
+    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path)}
+    with pytest.raises(LocalClusterError, match=r"is Kubernetes v1\.36\.3; asked for is v1\.37"):
+        binary.ensure_binary(report=pytest.fail, environment=environment)
+    chosen = {**environment, CHOICE: "1.36"}
+    assert binary.ensure_binary(report=pytest.fail, environment=chosen).path == prebuilt
+
+
 def test_a_link_to_a_binary_that_is_gone_is_replaced(tmp_path: Path) -> None:
     prebuilt = tmp_path / "elsewhere"
-    prebuilt.write_text("")
+    prebuilt.write_text("#!/bin/sh\n")
     prebuilt.chmod(0o755)
     environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     kubectl = binary.ensure_binary(report=pytest.fail, environment=environment).kubectl
