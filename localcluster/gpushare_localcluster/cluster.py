@@ -192,9 +192,10 @@ class LocalCluster:
     def kubernetes(self) -> Minor:
         """The control plane's, or the one that the environment chooses before the first start."""
         try:
-            return minor_named(self._config()["kubernetes"])
+            name = self._config().get("kubernetes")
         except FileNotFoundError:
-            return chosen_minor()
+            name = None
+        return minor_named(name) if name else chosen_minor()
 
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self._config_file.read_bytes())

@@ -10,7 +10,7 @@ from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_localcluster import processes
 from gpushare_localcluster.build.binary import Binary
 from gpushare_localcluster.build.container_runtime import ContainerRuntime
-from gpushare_localcluster.build.minors import MINORS, minor_named
+from gpushare_localcluster.build.minors import CHOICE, MINORS, minor_named
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
@@ -24,6 +24,14 @@ BINARIES = {
     minor: Binary(path=Path(f"/cache/{minor.name}/localcluster"), programs=Path(f"/cache/{minor.name}"))
     for minor in MINORS
 }
+
+
+def test_a_cluster_of_a_version_that_wrote_no_minor_down_is_still_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHOICE, "1.36")
+    (tmp_path / "config.json").write_text("{}")
+    assert LocalCluster(tmp_path).kubernetes == minor_named("1.36")
 
 
 def test_nodes_are_numbered_by_their_role() -> None:
