@@ -40,6 +40,7 @@ FIRST = (
     "test_image",
     "test_isolation_hook",
     "test_isolation_excess",
+    "test_cdi",
     "test_backends",
     "test_dedicated",
     "test_localcluster",
