@@ -22,7 +22,6 @@ from gpushare_core.text.json_object import Json
 from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
-from gpushare_operator.cluster.server import VERSION_SETTLES
 
 pytestmark = pytest.mark.e2e
 
@@ -150,8 +149,7 @@ def go_on_with_dedicated(upgrade: KubernetesUpgrade, minor: Minor) -> bytes:
     write_policies_anew(upgrade.cluster)
     assert stored_as(upgrade.cluster) == f"{GROUP}/{STORED.get(minor.name, 'v1')}"
 
-    if len(upgrade.path) == 2 or minor != upgrade.path[-1]:
-        restart_operator(upgrade)
+    restart_operator(upgrade.cluster)
     await_version(upgrade, minor)
     upgrade.check_placed_by_cards()
     check_comes_to_ours(upgrade, f"with-older-kubelets-{minor.number}")
@@ -193,12 +191,8 @@ def stored_as(cluster: LocalCluster) -> str:
     return found[0].decode()
 
 
-def restart_operator(upgrade: KubernetesUpgrade) -> None:
-    """One that goes on waits five minutes for replicas of the API server that still are of the older version.
-
-    On a long path the last step has one that goes on.
-    """
-    cluster = upgrade.cluster
+def restart_operator(cluster: LocalCluster) -> None:
+    """One that goes on waits five minutes for API servers that still are of the older version."""
     cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
     cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
 
@@ -210,7 +204,7 @@ def await_version(upgrade: KubernetesUpgrade, minor: Minor) -> None:
         paths.POLICIES,
         lambda policies: any(f":{minor.version})" in said_of(each) for each in policies),
         what=f"the scheduler {OURS} is {minor.version}",
-        seconds=VERSION_SETTLES.total_seconds() + 180,
+        seconds=240,
         describe=lambda policies: [each.get("status") for each in policies],
     )
     deployment = get(upgrade.cluster, paths.deployment_path(SYSTEM, OURS))
