@@ -27,6 +27,7 @@ from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.response import Page
+from gpushare_operator.backends.kube_scheduler.job_history import EDIT_VISIBLE_AFTER, MAX_BACKOFF
 from gpushare_operator.cluster.kinds import SCHEDULER_PODS
 from gpushare_operator.cluster.labels import COMPARE_LABEL
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS
@@ -263,6 +264,34 @@ async def test_an_edit_that_an_upgrade_undid_is_made_again_and_told() -> None:
     assert configured["status"] == "True"
     told = [event["reason"] for event in cluster.api.of(paths.events("default")).values()]
     assert told.count("ConnectionLost") == 1
+
+
+async def test_an_edit_that_is_undone_soon_after_its_repair_is_told_at_once_and_made_again_later() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    await lose_edit(cluster, operator)
+    repaired = cluster.now = operator.now
+    await converge(cluster, operator)
+    written = cluster.api.writes.count(f"create {JOBS}")
+
+    operator.now = repaired + EDIT_VISIBLE_AFTER
+    await lose_edit(cluster, operator)
+    assert cluster.api.writes.count(f"create {JOBS}") == written
+    await converge(cluster, operator)
+    assert cluster.edited == {"cp-1", "cp-2"}
+    assert cluster.api.writes.count(f"create {JOBS}") == written + 1
+    assert operator.now >= repaired + MAX_BACKOFF
+
+
+async def lose_edit(cluster: Cluster, operator: Operator) -> None:
+    """An upgrade undoes it on one control plane; the policy says so."""
+    cluster.edited.discard("cp-2")
+    show_schedulers(cluster, upgraded={"cp-2"})
+    await operator.work(SCHEDULERS)
+    await operator.work("default")
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert (configured["status"], configured["reason"]) == ("False", "ConnectionLost")
 
 
 def show_schedulers(cluster: Cluster, *, upgraded: set[str]) -> None:

@@ -163,7 +163,7 @@ def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, n
     if history.state is not HistoryState.DONE or run.command is HostctlCommand.RESTORE:
         return history
     if _has_lost_edit(snapshot, last.job):
-        return replace(history, state=HistoryState.DUE, has_drifted=True)
+        return _repair(history, last.job, now)
     has_old_keys = last.renew_after is not None and now > last.renew_after
     is_due = has_old_keys or _was_restarted(snapshot, last.job, now)
     return replace(history, state=HistoryState.RENEWAL) if is_due else history
@@ -222,9 +222,16 @@ def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject) -> bool:
     has_ours = any(scheduler.config.startswith(f"{HOST_FOLDER}/") for scheduler in shown)
     if not shown or job.finished is None or has_ours:
         return False
-    # If a repair did not help, another one is no hurry.
-    visible_after = MAX_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
-    return min(scheduler.seen for scheduler in shown) - job.finished >= visible_after
+    return min(scheduler.seen for scheduler in shown) - job.finished >= EDIT_VISIBLE_AFTER
+
+
+def _repair(history: JobHistory, job: JobObject, now: datetime) -> JobHistory:
+    """If a repair did not help, another one is no hurry."""
+    waits = MAX_BACKOFF - (now - job.finished) if job.has_drifted and job.finished else timedelta()
+    if waits > timedelta():
+        later = waits.total_seconds()
+        return replace(history, state=HistoryState.BACKOFF, retry_after=later, has_drifted=True)
+    return replace(history, state=HistoryState.DUE, has_drifted=True)
 
 
 def _was_restarted(snapshot: ClusterSnapshot, job: JobObject, now: datetime) -> bool:
