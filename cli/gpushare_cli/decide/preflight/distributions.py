@@ -41,8 +41,8 @@ class Distribution:
     setting: str = ""
     """What else has to be set; a sentence."""
     is_hosted: bool = False
-    """Its kube-scheduler is no pod of the cluster. Where one is seen, this is another distribution with versions
-    like its: EKS Anywhere, Google Distributed Cloud."""
+    """Its kube-scheduler is no pod of the cluster. Where one is seen, the cluster is another distribution
+    with versions like its: EKS Anywhere, Google Distributed Cloud."""
 
 
 DISTRIBUTIONS: Sequence[Distribution] = (
