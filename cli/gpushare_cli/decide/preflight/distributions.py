@@ -40,6 +40,9 @@ class Distribution:
     """At the beginning of a node's ``osImage``."""
     setting: str = ""
     """What else has to be set; a sentence."""
+    is_hosted: bool = False
+    """Its kube-scheduler is no pod of the cluster. Where one is seen, the cluster is another distribution
+    with versions like its: EKS Anywhere, Google Distributed Cloud."""
 
 
 DISTRIBUTIONS: Sequence[Distribution] = (
@@ -88,6 +91,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         name="EKS",
         backend=Backend.DEDICATED,
         scheduler="AWS runs kube-scheduler",
+        is_hosted=True,
         in_version="-eks-",
         label="eks.amazonaws.com/",
     ),
@@ -95,6 +99,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         name="GKE",
         backend=Backend.DEDICATED,
         scheduler="Google runs kube-scheduler",
+        is_hosted=True,
         in_version="-gke.",
         label="cloud.google.com/gke-nodepool",
     ),
@@ -102,6 +107,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
         name="AKS",
         backend=Backend.DEDICATED,
         scheduler="Microsoft runs kube-scheduler",
+        is_hosted=True,
         label="kubernetes.azure.com/cluster",
     ),
     Distribution(
@@ -134,6 +140,8 @@ class RecognizedDistribution:
 
 def recognized(facts: PreflightFacts) -> RecognizedDistribution | None:
     for distribution in DISTRIBUTIONS:
+        if distribution.is_hosted and facts.static_schedulers:
+            continue
         if sign := next(_signs(distribution, facts), ""):
             return RecognizedDistribution(distribution=distribution, sign=sign)
     for pod in facts.schedulers:

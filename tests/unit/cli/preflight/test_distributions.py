@@ -73,6 +73,15 @@ def test_a_machine_of_a_cloud_alone_says_nothing_of_who_runs_the_control_plane()
     assert found.distribution.name == "kubeadm"
 
 
+@pytest.mark.parametrize("version", ["v1.33.4-eks-e386d34", "v1.33.4-gke.1134000"])
+def test_a_cloud_that_runs_kube_scheduler_shows_none(version: str) -> None:
+    """EKS Anywhere and Google Distributed Cloud have the versions of EKS and GKE."""
+    facts = preflight_facts(kubernetes=version, nodes=[node(kubeletVersion=version)])
+    assert distribution_answer(facts).found.startswith("kubeadm (flags of kube-scheduler-cp-1)")
+    assert recommended_backend(facts) is Backend.KUBE_SCHEDULER
+    assert recommended_backend(replace(facts, schedulers=())) is Backend.DEDICATED
+
+
 def test_where_dedicated_suits_the_answer_says_how_to_install_it() -> None:
     answer = distribution_answer(CLUSTERS["EKS"])
     assert answer.verdict is Verdict.NOTE
