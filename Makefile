@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base hook image client release bench chaos simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart lock base hook image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
-CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos tests
+CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos matrix tests
 C_FILES = $(shell find hook tests/e2e tests/fakes -name '*.[ch]')
 PYTEST_ARGS ?=
 SEED ?= 1
@@ -24,6 +24,8 @@ SIZE ?= quick
 RELEASE ?= dist
 URL ?=
 ROWS ?=
+MINORS ?=
+TESTS ?=
 SKIP ?=
 # What a target does, before it does it: what follows may take a while until it says anything.
 say = @printf '%s: %s\n' '$@'
@@ -64,6 +66,7 @@ programs: $(STAMP)
 	$(BIN)/localcluster build > /dev/null
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 	$(BIN)/localcluster build --volcano > /dev/null
+	$(BIN)/localcluster build --containerd > /dev/null
 
 unit: $(STAMP) ## Only the fast tests, no cluster
 	$(say) "the tests that need no cluster"
@@ -99,6 +102,7 @@ generated: $(STAMP)
 	$(BIN)/python plugin/generate_protos.py --check
 	$(BIN)/python charts/copy_objects.py --check
 	$(BIN)/python -m gpushare_cli.reference --check docs/
+	$(BIN)/python -m matrix.documents --check
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -167,6 +171,10 @@ helm: $(STAMP) ## Build Helm for the chart's tests, and say where it is
 chaos: cluster ## Break everything on purpose until two books differ | SEED=n OPERATIONS=n
 	$(say) "operations as they are done, on a cluster that is started first"
 	$(BIN)/python -m chaos --seed "$(SEED)" --operations "$(OPERATIONS)" --shrink-minutes "$(SHRINK_MINUTES)" $(CHAOS_ARGS)
+
+matrix: preflight helm ## The end-to-end tests on each version of Kubernetes: hours; writes docs/versions.md | MINORS="1.33 1.37"  TESTS=files: only these, and nothing is written
+	$(say) "each version's tests, one version after the other; the report has each as soon as it is there"
+	$(BIN)/python -m matrix $(MINORS) --processes "$(PROCESSES)" $(if $(TESTS),--tests $(TESTS))
 
 clean: ## Remove what the targets made inside the checkout
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -22,6 +22,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
+	"gpushare.io/localcluster/internal/minor"
 	"gpushare.io/localcluster/internal/node"
 	"gpushare.io/localcluster/internal/quantity"
 	"gpushare.io/localcluster/internal/supervisor"
@@ -32,7 +33,7 @@ var programs = map[string]func(){
 	"kube-apiserver":          component(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),
 	"kube-scheduler":          component(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-	"kubelet":                 component(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+	"kubelet":                 component(newKubeletCommand),
 	"kubectl":                 component(kubectl.NewDefaultKubectlCommand),
 	"pause":                   pause,
 	supervisor.OuterCommand:   failing(supervisor.RunOuter),
@@ -54,6 +55,11 @@ func main() {
 		os.Exit(2)
 	}
 	run()
+}
+
+func newKubeletCommand() *cobra.Command {
+	os.Args = append(os.Args, minor.KubeletFlags...)
+	return kubelet.NewKubeletCommand(context.Background())
 }
 
 func component(command func() *cobra.Command) func() {

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from gpushare_localcluster import preflight
 from gpushare_localcluster.build.binary import ensure_binary
+from gpushare_localcluster.build.container_runtime import ensure_runtime
+from gpushare_localcluster.build.minors import CHOICE, MINORS, Minor, chosen_minor, minor_named
 from gpushare_localcluster.build.modules import ensure_helm, ensure_volcano
-from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import (
     ClusterConfig,
@@ -88,6 +89,7 @@ def _add_up(commands: Commands) -> None:
     up.add_argument(
         "--image", action="append", default=[], type=Path, metavar="ARCHIVE", help="an image that nodes have"
     )
+    _add_kubernetes(up)
     up.set_defaults(run=_up)
 
 
@@ -98,7 +100,20 @@ def _add_build(commands: Commands) -> None:
     )
     build.add_argument("--volcano", action="store_true", help="build Volcano's scheduler instead")
     build.add_argument("--helm", action="store_true", help="build Helm instead")
+    build.add_argument("--containerd", action="store_true", help="build containerd and runc instead")
+    _add_kubernetes(build)
     build.set_defaults(run=_build)
+
+
+def _add_kubernetes(command: argparse.ArgumentParser) -> None:
+    minors = ", ".join(minor.name for minor in MINORS)
+    command.add_argument(
+        "--kubernetes", metavar="MINOR", help=f"one of {minors} (default: ${CHOICE}, or else the newest)"
+    )
+
+
+def _kubernetes(options: argparse.Namespace) -> Minor:
+    return minor_named(options.kubernetes) if options.kubernetes else chosen_minor()
 
 
 def _add_simple(commands: Commands) -> None:
@@ -136,9 +151,12 @@ def _up(options: argparse.Namespace) -> None:
     cluster = LocalCluster(cluster_folder(options.name))
     # As in `start`, but before a build that takes minutes.
     preflight.check(preflight.Machine.this())
-    ensure_binary(report=to_stderr)
+    kubernetes = _kubernetes(options)
+    ensure_binary(minor=kubernetes, report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
-    config = ClusterConfig(nodes=nodes, listen=options.listen, containerd=_containerd(options))
+    config = ClusterConfig(
+        nodes=nodes, listen=options.listen, containerd=_containerd(options), kubernetes=kubernetes
+    )
     started = time.monotonic()
     cluster.start(config, detach=not options.foreground)
     try:
@@ -156,7 +174,7 @@ def _containerd(options: argparse.Namespace) -> Containerd | None:
     if not options.containerd and not options.image:
         return None
     images = [path.absolute() for path in options.image]
-    return Containerd(packages=ensure_packages(RUNTIME, report=to_stderr), images=images)
+    return Containerd(runtime=ensure_runtime(report=to_stderr), images=images)
 
 
 def _down(options: argparse.Namespace) -> None:
@@ -180,8 +198,10 @@ def _build(options: argparse.Namespace) -> None:
         print(ensure_volcano(report=to_stderr).scheduler)
     elif options.helm:
         print(ensure_helm(report=to_stderr))
+    elif options.containerd:
+        print(ensure_runtime(report=to_stderr).containerd)
     else:
-        print(ensure_binary(report=to_stderr).path)
+        print(ensure_binary(minor=_kubernetes(options), report=to_stderr).path)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,12 +14,18 @@ from types import TracebackType
 
 from gpushare_localcluster import preflight, processes
 from gpushare_localcluster.build.binary import Binary, ensure_binary
+from gpushare_localcluster.build.minors import Minor, chosen_minor, minor_named
 from gpushare_localcluster.build.programs_image import write_programs_image
 from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConfig
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
-from gpushare_localcluster.supervisor_client import ClusterStatus, MachineStatus, SupervisorClient
+from gpushare_localcluster.supervisor_client import (
+    UPGRADE_SECONDS,
+    ClusterStatus,
+    MachineStatus,
+    SupervisorClient,
+)
 from gpushare_localcluster.waiting import wait_until
 
 READY_SECONDS = 120.0
@@ -64,12 +71,13 @@ class LocalCluster:
         self._lock_file = self.directory / "lock"
         self._config_file = self.directory / "config.json"
         self._programs_image = self.directory / PROGRAMS_IMAGE
+        self._programs = self.directory / "programs"
         self._supervisor_log = self.directory / "supervisor.log"
         self._control_socket = self.directory / "control.sock"
         self._supervisor = SupervisorClient(self._control_socket)
         self._report = report
         self._owned: subprocess.Popen[bytes] | None = None
-        self._binary: Binary | None = None
+        self._binaries: dict[Minor, Binary] = {}
 
     @classmethod
     def attach(cls, name: str = "default") -> "LocalCluster":
@@ -98,12 +106,15 @@ class LocalCluster:
             raise LocalClusterError(
                 f"A cluster is already running in {self.directory}: stop it or use another name."
             )
-        binary = self.binary
+        binaries = {minor: self._binary_of(minor) for minor in config.minors}
+        binary = binaries[config.kubernetes]
         self.directory.mkdir(parents=True, exist_ok=True)
-        description = config.as_json(directory=self.directory, binary=binary, detach=detach)
+        description = config.as_json(directory=self.directory, binaries=binaries, detach=detach)
         self._config_file.write_text(json.dumps(description, indent=2))
+        shutil.rmtree(self._programs, ignore_errors=True)
+        self._offer(*binaries.values())
         if config.containerd is not None:
-            write_programs_image(binary.path, self._programs_image)
+            write_programs_image(binary, self._programs_image)
         # The socket of an earlier cluster must not look like this one's.
         self._control_socket.unlink(missing_ok=True)
         with self._supervisor_log.open("wb") as log:
@@ -177,10 +188,27 @@ class LocalCluster:
         return self.directory / "kubeconfig"
 
     @property
+    def kubernetes(self) -> Minor:
+        """The control plane's, or the one that the environment chooses before the first start."""
+        try:
+            return minor_named(json.loads(self._config_file.read_bytes())["kubernetes"])
+        except FileNotFoundError:
+            return chosen_minor()
+
+    @property
     def binary(self) -> Binary:
-        if self._binary is None:
-            self._binary = ensure_binary(report=self._report)
-        return self._binary
+        return self._binary_of(self.kubernetes)
+
+    def _offer(self, *binaries: Binary) -> None:
+        """Lets images whose tag is the version of one of these have its programs."""
+        self._programs.mkdir(exist_ok=True)
+        for binary in binaries:
+            replace_link(self._programs / binary.minor.version, binary.programs)
+
+    def _binary_of(self, minor: Minor) -> Binary:
+        if minor not in self._binaries:
+            self._binaries[minor] = ensure_binary(minor=minor, report=self._report)
+        return self._binaries[minor]
 
     def status(self) -> ClusterStatus:
         return self._supervisor.status()
@@ -220,7 +248,8 @@ class LocalCluster:
 
     def add_node(self, node: NodeConfig) -> None:
         """Installs a machine and switches it on; it joins the cluster by itself."""
-        self._supervisor.post("/nodes", node.as_json())
+        binaries = {node.kubernetes: self._binary_of(node.kubernetes)} if node.kubernetes else {}
+        self._supervisor.post("/nodes", node.as_json(binaries))
 
     def stop_node(self, name: str) -> None:
         """Shuts a node down gracefully: its containers get SIGTERM first."""
@@ -275,6 +304,27 @@ class LocalCluster:
         if pid is None:
             raise LocalClusterError(f"No {name} is running at this moment.")
         _send(pid, sent, to=name)
+
+    # Other minors of Kubernetes
+
+    def upgrade_control_plane(self, minor: Minor) -> None:
+        """Replaces the apiserver, the controller manager and kube-scheduler's manifests, as `kubeadm upgrade
+        apply` does; returns when the API server is that of ``minor``. etcd and kubelets stay."""
+        binary = self._binary_of(minor)
+        self._offer(binary)
+        content = {"program": str(binary.path), "version": minor.version}
+        self._supervisor.post("/control-plane/upgrade", content, timeout=UPGRADE_SECONDS)
+        config = json.loads(self._config_file.read_bytes())
+        self._config_file.write_text(json.dumps({**config, "kubernetes": minor.name}, indent=2))
+
+    def upgrade_kubelet(self, name: str, minor: Minor) -> None:
+        """Replaces a node's kubelet, as a package manager does; its containers go on. Returns when the new
+        kubelet has been started."""
+        binary = self._binary_of(minor)
+        self._offer(binary)
+        self.stop_kubelet(name)
+        replace_link(self.directory / "nodes" / name / "programs" / "kubelet", binary.path)
+        self.start_kubelet(name)
 
     # Looking into nodes
 
@@ -397,6 +447,13 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
+
+
+def replace_link(link: Path, target: Path) -> None:
+    unfinished = link.with_name(f".{link.name}")
+    unfinished.unlink(missing_ok=True)
+    unfinished.symlink_to(target)
+    unfinished.rename(link)
 
 
 def fill(file: Path) -> None:

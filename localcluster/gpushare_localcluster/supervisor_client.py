@@ -12,6 +12,8 @@ from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 
 # Longer than the supervisor waits for a node to shut down.
 TIMEOUT_SECONDS = 60.0
+# The apiserver and the controller manager end, one after the other, and come again.
+UPGRADE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,17 @@ class SupervisorClient:
     def status(self) -> ClusterStatus:
         return ClusterStatus.from_json(json.loads(self._request("GET", "/status")))
 
-    def post(self, path: str, content: Mapping[str, Any] | None = None) -> None:
+    def post(
+        self, path: str, content: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
         """Sends a command. Raises LocalClusterError with the supervisor's reason if it is refused."""
-        self._request("POST", path, body=json.dumps(content) if content is not None else None)
+        body = json.dumps(content) if content is not None else None
+        self._request("POST", path, body=body, timeout=timeout)
 
-    def _request(self, method: str, path: str, *, body: str | None = None) -> bytes:
-        connection = _UnixConnection(self._path)
+    def _request(
+        self, method: str, path: str, *, body: str | None = None, timeout: float = TIMEOUT_SECONDS
+    ) -> bytes:
+        connection = _UnixConnection(self._path, timeout)
         try:
             connection.request(method, path, body=body)
             response = connection.getresponse()
@@ -88,8 +95,8 @@ class SupervisorClient:
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localcluster", timeout=TIMEOUT_SECONDS)
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("localcluster", timeout=timeout)
         self._path = path
 
     def connect(self) -> None:

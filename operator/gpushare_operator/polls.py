@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kubernetes_minors import RANGE, KubernetesSupport, support_of
 from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
@@ -37,7 +38,7 @@ from gpushare_operator.cluster.readers.pods import is_static
 from gpushare_operator.cluster.readers.schedulers import read_scheduler
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
-from gpushare_operator.cluster.server import ServerVersions, read_server_facts
+from gpushare_operator.cluster.server import ServerVersions, read_kubernetes, read_server_facts
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500
@@ -73,14 +74,16 @@ class Polls:
         return listing, version
 
     async def read_schedulers(self) -> None:
-        """Reads kube-schedulers, Volcano's configuration, and what our own kube-scheduler depends on."""
+        """Reads the API server's version, kube-schedulers, Volcano's configuration, and what our own
+        kube-scheduler depends on."""
+        version = self.server_versions.lowest(await read_kubernetes(self.api), self.now())
+        if self.cache.replace_kubernetes(version):
+            _log_support(version)
         self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
-        facts, scheduler = None, absent_scheduler(self.cache.snapshot())
-        if scheduler:
-            facts = await read_server_facts(self.api, scheduler)
-            facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
+        scheduler = absent_scheduler(self.cache.snapshot())
+        facts = await read_server_facts(self.api, scheduler) if scheduler else None
         self.cache.replace_server_facts(facts)
 
     async def _schedulers(self) -> list[SchedulerObject]:
@@ -145,3 +148,13 @@ class Polls:
             ),
         )
         return any(changes)
+
+
+def _log_support(version: str) -> None:
+    match support_of(version):
+        case KubernetesSupport.TOO_OLD:
+            _log.error(
+                "the API server is %s, too old for this version: it needs Kubernetes %s", version, RANGE
+            )
+        case KubernetesSupport.NOT_TESTED:
+            _log.info("the API server is %s; this version is tested with Kubernetes %s", version, RANGE)

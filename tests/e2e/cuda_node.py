@@ -4,12 +4,10 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.image_build import PACKAGES
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.user_images import write_image
@@ -18,7 +16,6 @@ from tests.fakes.cuda_driver import GIB, MIB, SIZE, CudaDriver, compiled, driver
 
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
-from gpushare_localcluster.config import ClusterConfig, Containerd
 from gpushare_localcluster.waiting import wait_until
 
 PROGRAM = Path(__file__).parent / "programs" / "cuda_user.c"
@@ -67,16 +64,6 @@ class Images:
         archive = self.folder / f"{name.rpartition('/')[2].partition(':')[0]}.tar"
         write_image(archive, name, {"/bin/cuda_user": program, **libraries})
         return archive
-
-
-@contextmanager
-def real_cluster(folder: Path, images: Sequence[Path]) -> Iterator[LocalCluster]:
-    """A cluster of one control plane and the worker gpu-1 whose containers are real."""
-    containerd = Containerd(packages=ensure_packages(PACKAGES, report=to_stderr), images=images)
-    with LocalCluster(folder) as running:
-        running.start(ClusterConfig(nodes=ClusterConfig.of_size(workers=1).nodes, containerd=containerd))
-        running.wait_ready(240)
-        yield running
 
 
 def compile_for_musl(sources: Sequence[Path], into: Path, *flags: str) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_localcluster.build.container_runtime import ensure_runtime
 from gpushare_localcluster.build.lock import locked
-from gpushare_localcluster.build.packages import RUNTIME, ensure_packages
+from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = (*RUNTIME, "buildah", "debootstrap")
+PACKAGES = ("buildah", "debootstrap", "iptables")
 IMAGE = "docker.io/library/gpushare:0.1.0"
 """As manifests/ name it."""
 BASE = "localhost/debian-python:bookworm"
@@ -31,9 +32,10 @@ MAX_STORED = 6 * 2**30
 
 @dataclass(frozen=True)
 class Builder:
-    """buildah from Debian's packages, which are installed nowhere."""
+    """buildah from Debian's packages, which are installed nowhere, with the nodes' runc."""
 
     packages: Path
+    runc: Path
     cache: Path
 
     @property
@@ -48,7 +50,7 @@ class Builder:
             "CONTAINERS_STORAGE_CONF": str(self._write_storage_configuration()),
             "BUILDAH_ISOLATION": "oci",
             # A machine with other programs for containers has settings of its own, and another runtime.
-            "BUILDAH_RUNTIME": str(self.packages / "usr/sbin/runc"),
+            "BUILDAH_RUNTIME": str(self.runc),
             "CONTAINERS_CONF": "/dev/null",
             "CONTAINERS_REGISTRIES_CONF": str(self.packages / "etc/containers/registries.conf"),
         }
@@ -96,7 +98,8 @@ def build_image(archive: Path) -> None:
 
 
 def make_archive(cache: Path, archive: Path) -> None:
-    builder = Builder(packages=ensure_packages(PACKAGES, report=to_stderr), cache=cache)
+    runc = ensure_runtime(report=to_stderr).runc / "runc"
+    builder = Builder(packages=ensure_packages(PACKAGES, report=to_stderr), runc=runc, cache=cache)
     forget_layers(cache)
     ensure_base(builder)
     make_image(builder, ensure_wheels(cache))

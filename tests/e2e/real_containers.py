@@ -1,14 +1,30 @@
-"""Containers of containerd, as the host's kernel has them."""
+"""Clusters whose containers are real: of containerd and runc; and what the host's kernel has of them."""
 
 import os
 import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.observe import PODS, Json, get
 
-from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.build.container_runtime import ContainerRuntime, ensure_runtime
+from gpushare_localcluster.cluster import LocalCluster, to_stderr
+from gpushare_localcluster.config import ClusterConfig, Containerd
 
 CGROUPS = Path("/sys/fs/cgroup")
+
+
+@contextmanager
+def real_cluster(
+    folder: Path, images: Sequence[Path], *, runtime: ContainerRuntime | None = None
+) -> Iterator[LocalCluster]:
+    """A cluster of one control plane and the worker gpu-1 whose containers are real."""
+    containerd = Containerd(runtime=runtime or ensure_runtime(report=to_stderr), images=images)
+    with LocalCluster(folder) as running:
+        running.start(ClusterConfig(nodes=ClusterConfig.of_size(workers=1).nodes, containerd=containerd))
+        running.wait_ready(240)
+        yield running
 
 
 def cgroup_of(container: Json) -> Path:

@@ -37,6 +37,7 @@ def test_a_viewer_gets_whole_answers(cluster: LocalCluster, namespace: str) -> N
     for command in (
         ("status",),
         ("version",),
+        ("preflight",),
         ("inspect",),
         ("pods", "-A"),
         ("namespaces",),

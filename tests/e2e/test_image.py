@@ -15,13 +15,12 @@ from tests.e2e.image_build import EPOCH, PACKAGES, ROOT, build_image
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
-from tests.e2e.real_containers import CGROUPS, cgroup_of
+from tests.e2e.real_containers import CGROUPS, cgroup_of, real_cluster
 from tests.e2e.workloads import MEMORY, create
 from tests.fakes.hook_library import ARCHITECTURES, NAME, hook_library
 
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
-from gpushare_localcluster.config import ClusterConfig, Containerd
 
 pytestmark = pytest.mark.e2e
 
@@ -90,11 +89,7 @@ def before() -> Traces:
 def real(before: Traces, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster of one control plane and one worker whose containers are real: its own, they are slower."""
     del before
-    nodes = ClusterConfig.of_size(workers=1).nodes
-    packages = ensure_packages(PACKAGES, report=to_stderr)
-    with LocalCluster(tmp_path_factory.mktemp("real")) as running:
-        running.start(ClusterConfig(nodes=nodes, containerd=Containerd(packages=packages, images=[archive])))
-        running.wait_ready(240)
+    with real_cluster(tmp_path_factory.mktemp("real"), [archive]) as running:
         yield running
 
 

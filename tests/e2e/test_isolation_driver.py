@@ -9,23 +9,23 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.e2e.fixtures import own_namespace
-from tests.e2e.image_build import IMAGE, PACKAGES, build_image
+from tests.e2e.image_build import IMAGE, build_image
 from tests.e2e.observe import PODS, Json, condition, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
-from tests.e2e.real_containers import kill_container
+from tests.e2e.real_containers import kill_container, real_cluster
 from tests.e2e.user_images import add_links
 from tests.e2e.workloads import MEMORY, create
 from tests.fakes import toolkit_hook, toolkit_runtime
 from tests.fakes.nvml_driver import GIB, StubDriver
 
-from gpushare_localcluster.build.packages import ensure_packages
+from gpushare_localcluster.build.container_runtime import ContainerRuntime, ensure_runtime
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
-from gpushare_localcluster.config import ClusterConfig, Containerd
 
 pytestmark = pytest.mark.e2e
 
@@ -39,35 +39,29 @@ UNIFIED = next(
     (path for path in (CGROUPS, CGROUPS / "unified") if (path / "cgroup.controllers").exists()), CGROUPS
 )
 """Where this machine has cgroups of version 2."""
-TOOLKIT = "usr/sbin/toolkit.json"
 HOST = "/run/localcluster/image"
 """Where a node finds the files of its host."""
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Those of a node of real containers, with a runtime that adds hooks."""
-    folder = tmp_path_factory.mktemp("packages") / "with-toolkit"
-    shutil.copytree(ensure_packages(PACKAGES, report=to_stderr), folder, symlinks=True)
-    programs = folder / "usr/sbin"
-    (programs / "runc").rename(programs / "runc.real")
-    shutil.copy(toolkit_hook.__file__, programs / "toolkit_hook.py")
-    runtime = Path(toolkit_runtime.__file__).read_text()
-    (programs / "runc").write_text(f"#!{HOST}{Path(sys.executable).resolve()}\n{runtime}")
-    (programs / "runc").chmod(0o755)
-    return folder
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> ContainerRuntime:
+    """With a runc that adds hooks."""
+    plain, folder = ensure_runtime(report=to_stderr), tmp_path_factory.mktemp("with-toolkit")
+    shutil.copy(plain.runc / "runc", folder / "runc.real")
+    shutil.copy(toolkit_hook.__file__, folder / "toolkit_hook.py")
+    program = Path(toolkit_runtime.__file__).read_text()
+    (folder / "runc").write_text(f"#!{HOST}{Path(sys.executable).resolve()}\n{program}")
+    (folder / "runc").chmod(0o755)
+    return replace(plain, runc=folder)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, packages: Path) -> Iterator[LocalCluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, runtime: ContainerRuntime) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("images")
     build_image(folder / "built.tar")
     add_links(folder / "built.tar", folder / "gpushare.tar", {f"/usr/lib/{LIBRARY}": f"{DRIVER}/{LIBRARY}"})
-    containerd = Containerd(packages=packages, images=[folder / "gpushare.tar"])
-    nodes = ClusterConfig.of_size(workers=1).nodes
-    with LocalCluster(tmp_path_factory.mktemp("real")) as running:
-        running.start(ClusterConfig(nodes=nodes, containerd=containerd))
-        running.wait_ready(240)
+    images = [folder / "gpushare.tar"]
+    with real_cluster(tmp_path_factory.mktemp("real"), images, runtime=runtime) as running:
         yield running
 
 
@@ -85,8 +79,8 @@ def driver(cluster: LocalCluster) -> StubDriver:
 class Toolkit:
     """NVIDIA's, on the node."""
 
-    def __init__(self, packages: Path) -> None:
-        self._file = packages / TOOLKIT
+    def __init__(self, runtime: ContainerRuntime) -> None:
+        self._file = runtime.runc / "toolkit.json"
 
     def install(self) -> None:
         self._file.write_text(json.dumps({"library": f"{DRIVER}/{LIBRARY}", "cgroups": str(UNIFIED)}))
@@ -97,8 +91,8 @@ class Toolkit:
 
 
 @pytest.fixture
-def toolkit(packages: Path) -> Toolkit:
-    toolkit = Toolkit(packages)
+def toolkit(runtime: ContainerRuntime) -> Toolkit:
+    toolkit = Toolkit(runtime)
     toolkit.install()
     return toolkit
 

@@ -15,7 +15,6 @@ from tests.e2e.cuda_node import (
     CudaNode,
     Images,
     Users,
-    real_cluster,
     user_container,
     user_pod,
 )
@@ -23,7 +22,7 @@ from tests.e2e.fixtures import own_namespace
 from tests.e2e.image_build import build_image
 from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.product import Product, policy
-from tests.e2e.real_containers import processes_of
+from tests.e2e.real_containers import processes_of, real_cluster
 from tests.e2e.user_images import add_links
 from tests.fakes.cuda_driver import GIB, MIB
 from tests.fakes.nvml_driver import StubDriver

@@ -1,16 +1,14 @@
 """From the last release to this version and back, program by program, while pods hold cards."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.e2e.books import read_books
 from tests.e2e.fixtures import await_agreement
+from tests.e2e.holdings import holdings
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM, Product, named, policy
@@ -165,24 +163,13 @@ class Upgrade:
 
     def check(self, stage: str) -> None:
         """Nothing happened to the pods that run, a new one is served, and the policy is told of it all."""
-        before = self.holdings()
+        before = holdings(self.cluster, self.namespace)
         self.run_pod(stage)
-        after = self.holdings()
+        after = holdings(self.cluster, self.namespace)
         assert {name: after[name] for name in before} == before
         self.product.apply(asking(stage))
         self.product.await_ready("default", seconds=90)
         await_agreement(self.cluster, self.namespace)
-
-    def holdings(self) -> dict[str, Any]:
-        """Returns what each pod of the test has, and since when it runs."""
-        books, found = read_books(self.cluster, self.namespace), {}
-        for item in get(self.cluster, PODS.format(namespace=self.namespace))["items"]:
-            name, (container,) = item["metadata"]["name"], item["status"]["containerStatuses"]
-            annotation = json.loads(item["metadata"]["annotations"]["gpushare.io/allocation"])
-            started = (container["containerID"], container["restartCount"])
-            shares = [books.environment[key] for key in books.environment if key.pod == name]
-            found[name] = (annotation["containers"], started, shares)
-        return found
 
 
 def is_of(each: Json, program: str) -> bool:

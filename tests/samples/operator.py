@@ -220,7 +220,6 @@ def dedicated_policy(name: str = "default", *, created: int = 0, **extra: Any) -
 def server(**extra: Any) -> ServerFacts:
     """One that points pods at our kube-scheduler."""
     given = {
-        "version": "v1.36.3",
         "pod_policy": ReadResult.FOUND,
         "pods_without_scheduler": (),
         "absent_scheduler": "default-scheduler",
@@ -347,8 +346,8 @@ FIELDS: dict[type, str] = {
 }
 
 
-def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
-    """A cluster in which exactly this is seen."""
+def snapshot(*seen: SeenObject | Iterable[SeenObject], kubernetes: str = "v1.36.3") -> ClusterSnapshot:
+    """A cluster in which exactly this is seen. ``kubernetes``: the API server's version."""
     fields: dict[str, Any] = {}
     server: ServerFacts | None = None
     for one_or_many in seen:
@@ -359,10 +358,10 @@ def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
                 fields.setdefault("volcano_configs", {})[VOLCANO] = known
             else:
                 fields.setdefault(FIELDS[type(known)], {})[known.name] = known
-    return ClusterSnapshot(server=server, **fields)
+    return ClusterSnapshot(kubernetes=kubernetes, server=server, **fields)
 
 
-def sharing(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
+def sharing(*seen: SeenObject | Iterable[SeenObject], kubernetes: str = "v1.36.3") -> ClusterSnapshot:
     """As ``snapshot``, and a node shares its cards under each policy that stays and of which none is seen."""
     found = snapshot(*seen)
     owned = {share_node.policy for share_node in found.share_nodes.values()}
@@ -372,7 +371,7 @@ def sharing(*seen: SeenObject | Iterable[SeenObject]) -> ClusterSnapshot:
         if policy.spec and policy.spec.nodes[0].mode is not Mode.OFF and not policy.deleting
         if policy.name not in owned
     ]
-    return snapshot(*seen, shares)
+    return snapshot(*seen, shares, kubernetes=kubernetes)
 
 
 def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:

@@ -7,12 +7,13 @@ from gpushare_cli.commands.changing.undo import UNDO_COMMAND
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.completion import COMPLETION_COMMAND
 from gpushare_cli.commands.inspect import INSPECT_COMMAND
+from gpushare_cli.commands.installation.preflight import PREFLIGHT_COMMAND
+from gpushare_cli.commands.installation.version import VERSION_COMMAND
 from gpushare_cli.commands.namespaces import NAMESPACES_COMMAND
 from gpushare_cli.commands.pods import PODS_COMMAND
 from gpushare_cli.commands.simulate import SIMULATE_COMMAND
 from gpushare_cli.commands.status import STATUS_COMMAND
 from gpushare_cli.commands.top import TOP_COMMAND
-from gpushare_cli.commands.version import VERSION_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
@@ -28,6 +29,7 @@ COMMANDS: tuple[Command, ...] = (
     DRAIN_CARD_COMMAND,
     AUDIT_COMMAND,
     UNDO_COMMAND,
+    PREFLIGHT_COMMAND,
     VERSION_COMMAND,
     COMPLETION_COMMAND,
 )

@@ -50,7 +50,7 @@ PROGRAMS = f"{COMPONENT_LABEL} in (operator,extender,scheduler)"
 T = TypeVar("T")
 
 
-class _ServerVersion(Struct, rename="camel"):
+class ServerVersion(Struct, rename="camel"):
     git_version: str = ""
 
 
@@ -90,16 +90,20 @@ class PartReader:
     async def _read(self, part: str, request: ApiRequest, shape: type[T]) -> T | None:
         try:
             return await self.client.read(request, shape=shape)
-        except UnreachableError as error:
-            raise CannotLookError(not_reached(error)) from error
-        except ApiError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                raise CannotLookError(
-                    f"the API server does not know you: {error.message or error}; log in again"
-                ) from error
-            if not error.is_not_found:
-                self.unread.append(UnreadPart(part=part, reason=error.message or str(error)))
+        except (ApiError, UnreachableError) as error:
+            self.note(part, error)
             return None
+
+    def note(self, part: str, error: ApiError | UnreachableError) -> None:
+        """Notes that ``part`` could not be read, unless there is no such thing. Raises as ``list``."""
+        if isinstance(error, UnreachableError):
+            raise CannotLookError(not_reached(error)) from error
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            raise CannotLookError(
+                f"the API server does not know you: {error.message or error}; log in again"
+            ) from error
+        if not error.is_not_found:
+            self.unread.append(UnreadPart(part=part, reason=error.message or str(error)))
 
     def _is_unread(self, part: str) -> bool:
         return any(unread.part == part for unread in self.unread)
@@ -128,7 +132,7 @@ async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
     policies, nodes, kubernetes, deployments = await asyncio.gather(
         reader.list(parts.POLICIES, POLICIES, ObservedPolicy),
         reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState),
-        reader.one(parts.KUBERNETES, SERVER_VERSION, _ServerVersion),
+        reader.one(parts.KUBERNETES, SERVER_VERSION, ServerVersion),
         reader.list(parts.OPERATOR_DEPLOYMENT, DEPLOYMENTS, InstalledDeployment, labelSelector=OPERATOR),
     )
     deployment = next(iter(deployments or ()), None)

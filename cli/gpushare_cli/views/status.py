@@ -11,8 +11,8 @@ from gpushare_cli.output.bar import held_bar
 from gpushare_cli.output.lines import heading, sentence
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.table import Cell, PageTable, Shrink, TableColumn
+from gpushare_cli.views.installation.version import versions_line
 from gpushare_cli.views.problems import problems_view, unread_view
-from gpushare_cli.views.version import versions_line
 from gpushare_cli.wording import counted, memory_text
 
 COLUMNS = (

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import quote
 
-from gpushare_core.api.names import API_VERSION, NODE_PLURAL, POLICY_PLURAL
+from gpushare_core.api.names import API_VERSION, GROUP, NODE_PLURAL, POLICY_PLURAL
 
 
 def _collection(group: str, plural: str) -> Callable[[str], str]:
@@ -30,6 +30,10 @@ QUOTAS = "/api/v1/resourcequotas"
 DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 SERVER_VERSION = "/version"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+OWN_GROUP = f"/apis/{GROUP}"
+"""Answers as ``ADMISSION`` does, where the CRDs are installed."""
 ADMISSION = "/apis/admissionregistration.k8s.io"
 """A group without a version: it lists the versions that are served."""
 POLICIES = f"/apis/{API_VERSION}/{POLICY_PLURAL}"
@@ -49,3 +53,12 @@ events = _collection("/apis/events.k8s.io/v1", "events")
 leases = _collection("/apis/coordination.k8s.io/v1", "leases")
 lease_path = _object(leases)
 storage_capacities = _collection("/apis/storage.k8s.io/v1", "csistoragecapacities")
+
+
+def namespace_path(name: str) -> str:
+    return f"/api/v1/namespaces/{_quoted(name)}"
+
+
+def kubelet_path(node: str, page: str) -> str:
+    """Returns the path of what the kubelet itself serves, through the API server."""
+    return f"{NODES}/{_quoted(node)}/proxy/{page}"

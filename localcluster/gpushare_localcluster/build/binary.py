@@ -11,17 +11,22 @@ from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.build.lock import Report, locked
+from gpushare_localcluster.build.minors import DEFAULT, Minor, chosen_minor
 from gpushare_localcluster.build.progress import BuildProgress, Pace, run_watched, terminal_of
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
 SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
-KUBERNETES = "v1.36.3"
+WITHOUT_C = {"CGO_ENABLED": "0"}
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 KEPT_BUILDS = 3
+"""Of each minor of Kubernetes."""
 KEPT_SECONDS = 24 * 3600.0
 """After its last use: a running cluster starts programs from its build."""
+UNUSED_SECONDS = 14 * KEPT_SECONDS
+"""After these even the last build of a minor goes, once something else is built."""
+MODULE_FILES = ("go.mod", "go.sum")
 
 
 @dataclass(frozen=True)
@@ -30,93 +35,121 @@ class Binary:
 
     path: Path
     programs: Path
+    minor: Minor = DEFAULT
 
     @property
     def kubectl(self) -> Path:
         return self.programs / "kubectl"
 
 
-def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ) -> Binary:
+def ensure_binary(
+    *, report: Report, minor: Minor | None = None, environment: Mapping[str, str] = os.environ
+) -> Binary:
     """Returns the program that GPUSHARE_LOCALCLUSTER_BINARY names, else the one of these sources, built if
     it was not built before. Raises LocalClusterError if it cannot be built.
+
+    ``minor``: the one that the environment chooses where it is None.
     """
-    cache = cache_folder(environment)
-    if prebuilt := environment.get(PREBUILT):
-        return _use_prebuilt(Path(prebuilt), cache)
+    cache, chosen = cache_folder(environment), chosen_minor(environment)
+    minor = minor or chosen
+    if (prebuilt := environment.get(PREBUILT)) and minor == chosen:
+        return _use_prebuilt(Path(prebuilt), cache, minor)
     if not (SOURCES / "go.mod").exists():
         raise LocalClusterError(
             f"The local cluster's Go sources are not in {SOURCES}: run it from a checkout of the project, "
             f"or name a built binary in {PREBUILT}."
         )
     go = toolchain.find_go(cache, report=report)
-    folder = cache / fingerprint(SOURCES, toolchain.version(go))
+    folder = cache / build_name(minor, toolchain.version(go))
     program = folder / "localcluster"
     # No lock where there is nothing to build: another process may be building something else.
     if not program.exists():
         with locked(cache / "lock", report=report):
-            _build_once(go, program, report=report)
+            _build_once(go, program, minor, report=report)
     folder.touch()
-    return _link(program, folder)
+    return _link(program, folder, minor)
 
 
-def _build_once(go: Path, program: Path, *, report: Report) -> None:
+def is_built(minor: Minor, *, report: Report, environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether `ensure_binary` finds the program of these sources and ``minor`` built."""
+    cache = cache_folder(environment)
+    go = toolchain.find_go(cache, report=report)
+    return (cache / build_name(minor, toolchain.version(go)) / "localcluster").exists()
+
+
+def _build_once(go: Path, program: Path, minor: Minor, *, report: Report) -> None:
     """Builds ``program`` unless another process has done so meanwhile, and deletes outdated builds."""
     if program.exists():
         return
-    build(go, program.parent, report=report)
+    build(go, program.parent, minor, report=report)
     builds = [path.parent for path in program.parent.parent.glob("*/localcluster")]
     for old in outdated(builds, now=time.time()):
         shutil.rmtree(old)
 
 
-def fingerprint(sources: Path, compiler: str) -> str:
+def build_name(minor: Minor, compiler: str) -> str:
+    """Returns the name of a build's folder, such as ``1.34-62c87249b7f9023e``."""
+    files = (minor.module_file, minor.sum_file)
+    return f"{minor.name}-{fingerprint(SOURCES, compiler, module_files=files)}"
+
+
+def fingerprint(sources: Path, compiler: str, *, module_files: Sequence[str] = MODULE_FILES) -> str:
     """Returns a hash of all that the result of the build depends on."""
-    digest = hashlib.sha256(f"{KUBERNETES} {compiler}".encode())
-    for path in source_files(sources):
+    digest = hashlib.sha256(compiler.encode())
+    for path in [*source_files(sources), *(sources / name for name in module_files)]:
         digest.update(f"\0{path.relative_to(sources)}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def source_files(sources: Path) -> list[Path]:
-    """Returns the Go files, the modules they need, and the files they embed. A module in a folder below is
-    another program."""
+    """Returns the Go files and the files they embed. A module in a folder below is another program."""
     files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
     modules = [path.parent for path in sources.rglob("*/go.mod")]
     compiled = [path for path in files if not path.name.endswith("_test.go")]
     own = [path for path in compiled if not any(path.is_relative_to(module) for module in modules)]
-    return sorted([*own, sources / "go.mod", sources / "go.sum"])
+    return sorted(own)
 
 
-def build_command(output: Path) -> Sequence[str]:
+def build_command(output: Path, minor: Minor = DEFAULT) -> Sequence[str]:
     """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
     version = "k8s.io/component-base/version"
-    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     flags = [
         "-s -w",
-        f"-X {version}.gitVersion={KUBERNETES}",
-        f"-X {version}.gitMajor={major}",
-        f"-X {version}.gitMinor={minor}",
+        f"-X {version}.gitVersion={minor.version}",
+        f"-X {version}.gitMajor={minor.major}",
+        f"-X {version}.gitMinor={minor.number}",
     ]
-    return ["build", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(flags), "-o", str(output), "."]
+    linking = ["-ldflags", " ".join(flags)]
+    return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), "."]
 
 
-def build(go: Path, folder: Path, *, report: Report) -> None:
+def build(go: Path, folder: Path, minor: Minor = DEFAULT, *, report: Report) -> None:
     """Compiles into `folder`; a build that fails or is interrupted leaves no program there.
 
     Raises LocalClusterError with the compiler's errors.
     """
-    report("building the local cluster: about 5 minutes the first time, 20 seconds after an edit")
+    report(
+        f"building the local cluster of Kubernetes {minor.name}: about 5 minutes the first time, "
+        "20 seconds after an edit"
+    )
     unfinished = folder / "unfinished"
-    compile_program([go, *build_command(unfinished)], SOURCES, unfinished, report=report)
+    compile_program([go, *build_command(unfinished, minor)], SOURCES, unfinished, report=report)
     unfinished.rename(folder / "localcluster")
 
 
-def compile_program(command: Sequence[Path | str], sources: Path, output: Path, *, report: Report) -> None:
+def compile_program(
+    command: Sequence[Path | str],
+    sources: Path,
+    output: Path,
+    *,
+    report: Report,
+    variables: Mapping[str, str] = WITHOUT_C,
+) -> None:
     """Runs the compiler, `go build ... PACKAGE`, in `sources`; it writes `output`. Raises LocalClusterError
     with its errors."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    environment = {**os.environ, **variables, "GOTOOLCHAIN": "local"}
     progress = BuildProgress(report, terminal=terminal_of(sys.stderr))
     stale = _stale_packages(command, sources, environment, progress)
     pace = Pace(output.parent.parent / "pace")
@@ -147,11 +180,12 @@ def _stale_packages(
     """Returns the packages that the compiler has to compile, by their import paths; none where it does not
     say. Fetches the modules."""
     go, package = command[0], command[-1]
+    modules = [argument for argument in command if str(argument).startswith(("-modfile=", "-tags="))]
     flags = ("-trimpath", "-buildvcs=false", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")
     progress.stage = "finding out what is to be compiled"
     lines: list[str] = []
     status = run_watched(
-        [go, "list", *flags, package],
+        [go, "list", *modules, *flags, package],
         progress,
         lines.append,
         folder=sources,
@@ -163,27 +197,34 @@ def _stale_packages(
 
 
 def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:
-    """Returns the builds to delete: neither among the KEPT_BUILDS used last, nor used in the last
-    KEPT_SECONDS. ``now``: seconds since the epoch."""
+    """Returns the builds to delete. ``now``: seconds since the epoch.
+
+    A build stays for KEPT_SECONDS after its last use. Those of a minor used last stay for UNUSED_SECONDS:
+    several minors are in use side by side.
+    """
     used = {build: build.stat().st_mtime for build in builds}
-    rarely = sorted(builds, key=used.__getitem__, reverse=True)[KEPT_BUILDS:]
-    return [build for build in rarely if now - used[build] > KEPT_SECONDS]
+    by_minor: dict[str, list[Path]] = {}
+    for build in sorted(builds, key=used.__getitem__, reverse=True):
+        by_minor.setdefault(build.name.rpartition("-")[0], []).append(build)
+    rarely = {build for group in by_minor.values() for build in group[KEPT_BUILDS:]}
+    kept = {build: KEPT_SECONDS if build in rarely else UNUSED_SECONDS for build in builds}
+    return [build for build in builds if now - used[build] > kept[build]]
 
 
-def _use_prebuilt(binary: Path, cache: Path) -> Binary:
+def _use_prebuilt(binary: Path, cache: Path, minor: Minor) -> Binary:
     if not (binary.is_file() and os.access(binary, os.X_OK)):
         raise LocalClusterError(
             f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
         )
     name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
-    return _link(binary.resolve(), cache / "prebuilt" / name)
+    return _link(binary.resolve(), cache / "prebuilt" / name, minor)
 
 
-def _link(binary: Path, folder: Path) -> Binary:
+def _link(binary: Path, folder: Path, minor: Minor) -> Binary:
     folder.mkdir(parents=True, exist_ok=True)
     for name in PROGRAMS:
         link = folder / name
         if not link.exists():
             link.unlink(missing_ok=True)
             link.symlink_to(binary)
-    return Binary(path=binary, programs=folder)
+    return Binary(path=binary, programs=folder, minor=minor)

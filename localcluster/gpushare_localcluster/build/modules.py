@@ -1,23 +1,48 @@
-"""Helm, and Volcano's own scheduler: each built from its Go module once, cached beside the cluster's
-program."""
+"""Programs from their Go modules, such as Helm and Volcano's own scheduler: each built once, cached beside
+the cluster's program."""
 
 import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
-from gpushare_localcluster.build.binary import SOURCES, compile_program, fingerprint
+from gpushare_localcluster.build.binary import SOURCES, WITHOUT_C, compile_program, fingerprint
 from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
-HELM = "helm.sh/helm/v3/cmd/helm"
-VOLCANO = "volcano.sh/volcano"
+VOLCANO_MODULE = "volcano.sh/volcano"
 VOLCANO_CRDS = "config/crd/volcano/bases"
 """In the module."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """`folder`, of the sources and of the cache, has the module's `go.mod`; `programs` are name -> package.
+
+    `variables` are the compiler's, asked for when something is to be built.
+    """
+
+    folder: str
+    programs: Mapping[str, str]
+    notice: str
+    tags: str = ""
+    variables: Callable[[Report], Mapping[str, str]] = field(default=lambda _report: WITHOUT_C)
+
+
+HELM = Module(
+    folder="helm",
+    programs={"helm": "helm.sh/helm/v3/cmd/helm"},
+    notice="building Helm: 90 seconds where two cores are idle, once",
+)
+VOLCANO = Module(
+    folder="volcano",
+    programs={"volcano-scheduler": "."},
+    notice="building Volcano's scheduler: about 2 minutes, once",
+)
 
 
 @dataclass(frozen=True)
@@ -30,8 +55,7 @@ class Volcano:
 
 def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) -> Path:
     """Returns the program, built if it was not built before. Raises LocalClusterError if that fails."""
-    cache, notice = cache_folder(environment), "building Helm: 90 seconds where two cores are idle, once"
-    return _ensure(cache / "helm", "helm", HELM, notice=notice, report=report)
+    return ensure_module(HELM, report=report, environment=environment) / "helm"
 
 
 def ensure_volcano(*, report: Report, environment: Mapping[str, str] = os.environ) -> Volcano:
@@ -40,42 +64,44 @@ def ensure_volcano(*, report: Report, environment: Mapping[str, str] = os.enviro
     def add_crds(go: Path, sources: Path, folder: Path) -> None:
         shutil.copytree(_module_folder(go, sources) / VOLCANO_CRDS, folder / "crds", dirs_exist_ok=True)
 
-    cache, notice = cache_folder(environment), "building Volcano's scheduler: about 2 minutes, once"
-    folder, name = cache / "volcano", "volcano-scheduler"
-    scheduler = _ensure(folder, name, ".", notice=notice, report=report, finish=add_crds)
-    return Volcano(scheduler=scheduler, crds=scheduler.with_name("crds"))
+    folder = ensure_module(VOLCANO, report=report, environment=environment, finish=add_crds)
+    return Volcano(scheduler=folder / "volcano-scheduler", crds=folder / "crds")
 
 
-def _ensure(
-    folder: Path,
-    name: str,
-    package: str,
+def ensure_module(
+    module: Module,
     *,
-    notice: str,
     report: Report,
+    environment: Mapping[str, str] = os.environ,
     finish: Callable[[Path, Path, Path], None] = lambda _go, _sources, _folder: None,
 ) -> Path:
-    """Returns the program of the Go module of the name that `folder`, of its builds, has."""
-    cache, sources = folder.parent, SOURCES / folder.name
+    """Returns the folder with the module's programs, built if they were not built before. Raises
+    LocalClusterError if that fails."""
+    cache, sources = cache_folder(environment), SOURCES / module.folder
     go = toolchain.find_go(cache, report=report)
-    program = folder / fingerprint(sources, toolchain.version(go)) / name
-    if program.exists():
-        return program
-    with locked(cache / "lock", report=report):
-        if not program.exists():
-            report(notice)
-            unfinished = program.with_suffix(".unfinished")
-            flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
-            command: list[Path | str] = [go, "build", *flags, "-o", unfinished, package]
-            compile_program(command, sources, unfinished, report=report)
-            finish(go, sources, program.parent)
-            unfinished.rename(program)
-    return program
+    folder = cache / module.folder / fingerprint(sources, f"{toolchain.version(go)}{module.tags}")
+    if _missing(module, folder):
+        with locked(cache / "lock", report=report):
+            if missing := _missing(module, folder):
+                report(module.notice)
+                variables = module.variables(report)
+                flags = ["-trimpath", "-buildvcs=false", "-tags", module.tags, "-ldflags", "-s -w"]
+                for name, package in missing.items():
+                    unfinished = folder / f"{name}.unfinished"
+                    command: list[Path | str] = [go, "build", *flags, "-o", unfinished, package]
+                    compile_program(command, sources, unfinished, report=report, variables=variables)
+                    finish(go, sources, folder)
+                    unfinished.rename(folder / name)
+    return folder
+
+
+def _missing(module: Module, folder: Path) -> Mapping[str, str]:
+    return {name: package for name, package in module.programs.items() if not (folder / name).exists()}
 
 
 def _module_folder(go: Path, sources: Path) -> Path:
-    command = [str(go), "list", "-m", "-f", "{{.Dir}}", VOLCANO]
+    command = [str(go), "list", "-m", "-f", "{{.Dir}}", VOLCANO_MODULE]
     done = subprocess.run(command, cwd=sources, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise LocalClusterError(f"The Go module {VOLCANO} is not there:\n{done.stderr.strip()}")
+        raise LocalClusterError(f"The Go module {VOLCANO_MODULE} is not there:\n{done.stderr.strip()}")
     return Path(done.stdout.strip())

@@ -1,4 +1,4 @@
-"""containerd, runc and the network plugins of Debian: fetched into a cache, installed nowhere."""
+"""Packages of Debian: fetched into a cache, installed nowhere."""
 
 import shlex
 import shutil
@@ -12,7 +12,6 @@ from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
-RUNTIME = ("containerd", "runc", "containernetworking-plugins")
 TOOLS = ("apt-get", "apt-config", "dpkg-deb", "tar")
 
 
@@ -26,16 +25,16 @@ def ensure_packages(names: Sequence[str], *, report: Report) -> Path:
     folder = cache / "debian" / "+".join(sorted(names))
     with locked(cache / "packages.lock", report=report):
         if not folder.exists():
-            _check_tools()
+            _check_tools(names)
             report(f"fetching Debian's {', '.join(names)}: about 10 seconds the first time")
             _make(folder, names)
     return folder
 
 
-def _check_tools() -> None:
+def _check_tools(names: Sequence[str]) -> None:
     if missing := [name for name in TOOLS if shutil.which(name) is None]:
         raise LocalClusterError(
-            f"Real containers need Debian's containerd; this machine lacks {', '.join(missing)}: "
+            f"Debian's {', '.join(names)} cannot be fetched; this machine lacks {', '.join(missing)}: "
             "use Debian or Ubuntu, or a container of theirs."
         )
 

@@ -7,18 +7,18 @@ import platform
 import tarfile
 from pathlib import Path
 
-from gpushare_localcluster.build.binary import KUBERNETES
+from gpushare_localcluster.build.binary import Binary
 
-NAMES = (f"registry.k8s.io/kube-scheduler:{KUBERNETES}", "registry.k8s.io/pause:3.9")
+PAUSE = "registry.k8s.io/pause:3.9"
 PROGRAM = "usr/local/bin/kube-scheduler"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def write_programs_image(binary: Path, archive: Path) -> None:
+def write_programs_image(binary: Binary, archive: Path) -> None:
     """Writes an archive for `ctr images import`. The program acts as what its name says."""
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as content:
-        content.add(binary, PROGRAM)
+        content.add(binary.path, PROGRAM)
         link = tarfile.TarInfo("pause")
         link.type, link.linkname = tarfile.SYMTYPE, PROGRAM
         content.addfile(link)
@@ -30,7 +30,8 @@ def write_programs_image(binary: Path, archive: Path) -> None:
         "config": {"Env": ["PATH=/usr/local/bin"], "Entrypoint": ["/pause"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": list(NAMES), "Layers": ["layer.tar"]}]
+    names = [f"registry.k8s.io/kube-scheduler:{binary.minor.version}", PAUSE]
+    manifest = [{"Config": "config.json", "RepoTags": names, "Layers": ["layer.tar"]}]
     with tarfile.open(archive, "w") as content:
         content.add(layer, "layer.tar")
         _add(content, "config.json", configuration)

@@ -32,14 +32,16 @@ type Cluster struct {
 
 // Containerd describes what nodes run containers with; without it they are processes that see the host's files.
 type Containerd struct {
-	// Packages is a folder that holds containerd, runc, ctr and CNI plugins as if they were installed there.
-	Packages string `json:"packages"`
+	// Programs are folders: the first has containerd, its shim and ctr, the second runc.
+	Programs []string `json:"programs"`
+	// Plugins is the folder with network plugins.
+	Plugins string `json:"plugins"`
 	// Images are archives of images that every node has.
 	Images []string `json:"images"`
 }
 
 // IsUsed says whether containers are real.
-func (c Containerd) IsUsed() bool { return c.Packages != "" }
+func (c Containerd) IsUsed() bool { return len(c.Programs) > 0 }
 
 // PauseImage is what keeps the namespaces of a pod, where containers are real.
 const PauseImage = "registry.k8s.io/pause:3.9"
@@ -52,6 +54,8 @@ type Node struct {
 	// Disks are small file systems of their own: folder below one that survives reboots -> size, as 4m. The host sees
 	// what is on them only through /proc/PID/root of the cluster's process 1.
 	Disks map[string]string `json:"disks"`
+	// Kubelet is the program whose kubelet the node runs; empty: the cluster's own.
+	Kubelet string `json:"kubelet"`
 }
 
 // Image describes what every container finds, whatever image its pod names: the host's own files.
@@ -137,6 +141,9 @@ func (d Directory) Etcd() string { return d.join("etcd") }
 // Logs is where control plane components log.
 func (d Directory) Logs() string { return d.join("logs") }
 
+// Programs has a link for each version of Kubernetes that the cluster has: to the folder of its programs.
+func (d Directory) Programs() string { return d.join("programs") }
+
 // Node holds the folders of one node that survive its reboots.
 func (d Directory) Node(name string) NodeDirectory { return NodeDirectory(d.join("nodes", name)) }
 
@@ -150,6 +157,7 @@ const (
 	Log        = "log"            // the node's /var/log
 	GPUShare   = "lib-gpushare"   // the node's /var/lib/gpushare
 	Containers = "containers"     // one record for each container
+	Programs   = "programs"       // a link to the program whose kubelet the node runs, if it is not the cluster's
 	Root       = "root"           // an empty mount point
 )
 
@@ -189,7 +197,7 @@ func (d NodeDirectory) ForgetContainers() error {
 
 // Create makes the folders.
 func (d NodeDirectory) Create() error {
-	for _, name := range []string{Kubelet, GPUShare, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {
+	for _, name := range []string{Kubelet, GPUShare, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Programs, Root} {
 		if err := os.MkdirAll(d.Join(name), 0o755); err != nil {
 			return err
 		}

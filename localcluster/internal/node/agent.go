@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -73,6 +74,7 @@ func runtimeConfig(settings Settings) runtime.Config {
 		Address:  settings.Address,
 		Lower:    imageFolder,
 		Path:     settings.Image.Path,
+		Programs: filepath.Join(imageFolder, settings.Programs),
 		Readable: settings.Image.Readable,
 	}
 }

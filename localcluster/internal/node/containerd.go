@@ -24,15 +24,18 @@ const (
 
 // containerdTOML leaves a container's oom_score_adj within what this process may set: in a machine that is a
 // container itself it may not lower it.
-const containerdTOML = `version = 2
+const containerdTOML = `version = 3
 [grpc]
 address = "` + criSocket + `"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "` + config.PauseImage + `"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "` + config.PauseImage + `"
+[plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = true
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = %q
+cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = [%q]
 conf_dir = "/etc/cni/net.d"
+use_internal_loopback = true
 `
 
 // networkJSON connects the pods of a node by a bridge. Nothing is translated: the control plane has routes to them.
@@ -52,8 +55,8 @@ func runContainerd(ctx context.Context, settings Settings) error {
 		return err
 	}
 	defer log.Close()
-	containerd := exec.CommandContext(ctx, packaged(settings, "usr/bin/containerd"), "--config", containerdConfiguration)
-	containerd.Env = append(os.Environ(), programPath(settings), libraryPath(settings))
+	containerd := exec.CommandContext(ctx, program(settings, "containerd"), "--config", containerdConfiguration)
+	containerd.Env = append(os.Environ(), programPath(settings))
 	containerd.Stdout, containerd.Stderr = log, log
 	containerd.Cancel = func() error { return containerd.Process.Signal(syscall.SIGTERM) }
 	if err := containerd.Run(); ctx.Err() == nil {
@@ -64,7 +67,7 @@ func runContainerd(ctx context.Context, settings Settings) error {
 
 func configureContainerd(settings Settings) error {
 	files := map[string]string{
-		containerdConfiguration: fmt.Sprintf(containerdTOML, packaged(settings, "usr/lib/cni")),
+		containerdConfiguration: fmt.Sprintf(containerdTOML, filepath.Join(imageFolder, settings.Containerd.Plugins)),
 		networkConfiguration:    fmt.Sprintf(networkJSON, network.PodRange(settings.Index)),
 	}
 	for path, content := range files {
@@ -78,21 +81,18 @@ func configureContainerd(settings Settings) error {
 	return nil
 }
 
-// packaged is where the node finds a file of the packages.
-func packaged(settings Settings, path string) string {
-	return filepath.Join(imageFolder, settings.Containerd.Packages, path)
+// program is where the node finds a program of containerd's.
+func program(settings Settings, name string) string {
+	return filepath.Join(imageFolder, settings.Containerd.Programs[0], name)
 }
 
 // programPath lets containerd find its shim and runc, and those what the host has.
 func programPath(settings Settings) string {
-	own := []string{packaged(settings, "usr/bin"), packaged(settings, "usr/sbin"), os.Getenv("PATH")}
-	return "PATH=" + strings.Join(own, ":")
-}
-
-// libraryPath names the libraries that came with the packages, since the host had not got them.
-func libraryPath(settings Settings) string {
-	folders, _ := filepath.Glob(packaged(settings, "usr/lib/*-linux-gnu"))
-	return "LD_LIBRARY_PATH=" + strings.Join(folders, ":")
+	var folders []string
+	for _, folder := range settings.Containerd.Programs {
+		folders = append(folders, filepath.Join(imageFolder, folder))
+	}
+	return "PATH=" + strings.Join(append(folders, os.Getenv("PATH")), ":")
 }
 
 // importImages puts archives where the kubelet finds them: nothing is pulled.
@@ -100,7 +100,7 @@ func importImages(settings Settings) error {
 	for _, archive := range settings.Containerd.Images {
 		source := filepath.Join(imageFolder, archive)
 		arguments := []string{"--address", criSocket, "--namespace", kubernetesImages, "images", "import", source}
-		if output, err := exec.Command(packaged(settings, "usr/bin/ctr"), arguments...).CombinedOutput(); err != nil {
+		if output, err := exec.Command(program(settings, "ctr"), arguments...).CombinedOutput(); err != nil {
 			return fmt.Errorf("import image %s: %w: %s", archive, err, output)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"gpushare.io/localcluster/internal/network"
 )
 
-func TestContainerdAndItsToolsAreThoseOfThePackages(t *testing.T) {
+func TestContainerdFindsItsProgramsBeforeThoseOfTheHost(t *testing.T) {
 	t.Setenv("PATH", "/bin")
-	settings := Settings{Containerd: config.Containerd{Packages: "/cache/packages"}}
-	wanted := imageFolder + "/cache/packages/usr/bin:" + imageFolder + "/cache/packages/usr/sbin:/bin"
+	settings := Settings{Containerd: config.Containerd{Programs: []string{"/cache/containerd", "/cache/runc"}}}
+	wanted := imageFolder + "/cache/containerd:" + imageFolder + "/cache/runc:/bin"
 	if got := programPath(settings); got != "PATH="+wanted {
 		t.Errorf("containerd finds programs by %s, wanted %s", got, wanted)
 	}

@@ -13,10 +13,13 @@ const kubeletConfiguration = "/var/lib/kubelet/config.yaml"
 //go:embed files/kubelet.yaml
 var kubeletYAML string
 
-// schedulerYAML is, byte for byte, what `kubeadm init phase control-plane scheduler` of this version writes.
+// schedulerYAML is, byte for byte, what `kubeadm init phase control-plane scheduler` writes, with a template's VERSION.
 //
 //go:embed files/kube-scheduler.yaml
 var schedulerYAML string
+
+// schedulerVersion stands for the version in schedulerYAML.
+const schedulerVersion = "VERSION"
 
 const controlPlaneTaint = `registerWithTaints:
 - {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
@@ -38,17 +41,21 @@ func WriteKubeletConfiguration(folder config.NodeDirectory, controlPlane bool, c
 	return os.WriteFile(folder.Join(config.Kubelet, "config.yaml"), []byte(content), 0o644)
 }
 
-// WriteSchedulerManifest makes kube-scheduler a static pod of the node.
-func WriteSchedulerManifest(folder config.NodeDirectory, extraFlags []string) error {
-	path := folder.Join(config.Kubernetes, "manifests", "kube-scheduler.yaml")
-	return os.WriteFile(path, []byte(schedulerManifest(extraFlags)), 0o600)
+// WriteSchedulerManifest makes kube-scheduler of a version a static pod of the node. It replaces the file as a whole,
+// as `kubeadm upgrade` does.
+func WriteSchedulerManifest(folder config.NodeDirectory, version string, extraFlags []string) error {
+	staged := folder.Join(config.Kubernetes, "kube-scheduler.yaml")
+	if err := os.WriteFile(staged, []byte(schedulerManifest(version, extraFlags)), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(staged, folder.Join(config.Kubernetes, "manifests", "kube-scheduler.yaml"))
 }
 
-func schedulerManifest(extraFlags []string) string {
+func schedulerManifest(version string, extraFlags []string) string {
 	last := "    - --leader-elect=true\n"
 	lines := last
 	for _, flag := range extraFlags {
 		lines += "    - " + flag + "\n"
 	}
-	return strings.Replace(schedulerYAML, last, lines, 1)
+	return strings.NewReplacer(last, lines, schedulerVersion, version).Replace(schedulerYAML)
 }

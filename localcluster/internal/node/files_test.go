@@ -16,8 +16,11 @@ func TestTheSchedulerManifestIsAPodWithTheExtraFlagsLast(t *testing.T) {
 	for name, flags := range map[string][]string{"none": nil, "two": {"--v=3", "--kube-api-qps=100"}} {
 		t.Run(name, func(t *testing.T) {
 			var pod corev1.Pod
-			if err := yaml.UnmarshalStrict([]byte(schedulerManifest(flags)), &pod); err != nil {
+			if err := yaml.UnmarshalStrict([]byte(schedulerManifest("v1.34.4", flags)), &pod); err != nil {
 				t.Fatal(err)
+			}
+			if image := pod.Spec.Containers[0].Image; image != "registry.k8s.io/kube-scheduler:v1.34.4" {
+				t.Errorf("the image is %s", image)
 			}
 			command := pod.Spec.Containers[0].Command
 			wanted := append([]string{"--leader-elect=true"}, flags...)

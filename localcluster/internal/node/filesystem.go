@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	runFolder    = "/run/localcluster"
-	imageFolder  = runFolder + "/image"      // the host's root: what every image holds
-	recordFolder = runFolder + "/containers" // one record for each container, seen by the host
-	stateFolder  = runFolder + "/state"      // the runtime's own
-	criSocket    = runFolder + "/cri.sock"
+	runFolder     = "/run/localcluster"
+	imageFolder   = runFolder + "/image"      // the host's root: what every image holds
+	recordFolder  = runFolder + "/containers" // one record for each container, seen by the host
+	programFolder = runFolder + "/programs"   // links to programs as the host has them
+	stateFolder   = runFolder + "/state"      // the runtime's own
+	criSocket     = runFolder + "/cri.sock"
 )
 
 // devices are the host's device files that a node finds in its /dev, which is otherwise its own.
@@ -76,6 +77,7 @@ func mounts(settings Settings, root string) []mount {
 		{"tmpfs", in("/tmp"), "tmpfs", 0, "mode=1777"},
 		{"/", in(imageFolder), "", unix.MS_BIND | unix.MS_REC, ""},
 		bind(own(config.Containers), recordFolder),
+		bind(own(config.Programs), programFolder),
 		tree(own(config.Kubelet), "/var/lib/kubelet"),
 		tree(own(config.GPUShare), "/var/lib/gpushare"),
 		tree(own(config.Kubernetes), "/etc/kubernetes"),

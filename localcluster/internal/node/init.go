@@ -43,6 +43,7 @@ type Settings struct {
 	Index        int                  `json:"index"` // its place among the cluster's nodes
 	Containerd   config.Containerd    `json:"containerd"`
 	KubeletFlags []string             `json:"kubeletFlags"`
+	Programs     string               `json:"programs"` // see config.Directory.Programs
 }
 
 func readSettings() (Settings, error) {

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 )
 
-const kubeletLog = "/var/log/kubelet.log"
+const (
+	kubeletLog = "/var/log/kubelet.log"
+	// KubeletLink is the name of the link in a node's folder of programs.
+	KubeletLink = "kubelet"
+)
 
 // kubeletKeeper keeps one kubelet running, unless it is held back.
 type kubeletKeeper struct {
@@ -80,10 +85,18 @@ func (k *kubeletKeeper) start() (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer log.Close()
-	k.current = exec.Command("/proc/self/exe", k.flags...)
+	k.current = exec.Command(kubeletProgram(), k.flags...)
 	k.current.Args[0] = "kubelet"
 	k.current.Stdout, k.current.Stderr = log, log
 	return k.current, k.current.Start()
+}
+
+// kubeletProgram is the program of another minor where the node has been given one.
+func kubeletProgram() string {
+	if program, err := os.Readlink(filepath.Join(programFolder, KubeletLink)); err == nil {
+		return filepath.Join(imageFolder, program)
+	}
+	return "/proc/self/exe"
 }
 
 // kill ends the kubelet like a crash.

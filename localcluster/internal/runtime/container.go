@@ -46,6 +46,7 @@ type container struct {
 }
 
 func newContainer(config Config, pod *sandbox, spec *cri.ContainerConfig) *container {
+	config = config.forImage(spec.GetImage().GetImage())
 	id := newID()
 	scratch := filepath.Join(config.StateDir, id)
 	hostname := pod.config.GetHostname()

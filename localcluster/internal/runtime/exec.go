@@ -15,8 +15,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
+
+	"gpushare.io/localcluster/internal/streaming"
 )
 
 // outputGrace is how long output is waited for after a program's end: a child in the background may hold it.
@@ -107,7 +108,7 @@ type streams struct{ server *server }
 
 func (s streams) Exec(
 	ctx context.Context, id string, line []string, stdin io.Reader, stdout, stderr io.WriteCloser, tty bool,
-	resize <-chan remotecommand.TerminalSize,
+	resize <-chan streaming.TerminalSize,
 ) error {
 	c, err := s.server.container(id)
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *container) execPipes(cmd *exec.Cmd, stdin io.Reader, stdout, stderr io.
 }
 
 func (s streams) Attach(
-	context.Context, string, io.Reader, io.WriteCloser, io.WriteCloser, bool, <-chan remotecommand.TerminalSize,
+	context.Context, string, io.Reader, io.WriteCloser, io.WriteCloser, bool, <-chan streaming.TerminalSize,
 ) error {
 	return errors.New("attach is not supported")
 }

@@ -2,10 +2,29 @@ package runtime
 
 import (
 	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
 	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
+
+// forImage puts the programs of an image's version of Kubernetes before those of the cluster's.
+func (c Config) forImage(image string) Config {
+	_, tag, _ := strings.Cut(path.Base(image), ":")
+	folder, err := os.Readlink(filepath.Join(c.Programs, tag))
+	if tag == "" || err != nil {
+		return c
+	}
+	c.Path = append([]string{folder}, c.Path...)
+	// What the links in the folder lead to.
+	if program, err := os.Readlink(filepath.Join(c.Lower, folder, "kube-scheduler")); err == nil {
+		c.Readable = append([]string{program}, c.Readable...)
+	}
+	return c
+}
 
 // images pretends that every image is there: its content is the machine's root filesystem, its user root.
 type images struct {

@@ -38,7 +38,8 @@ func planMounts(config Config, container *cri.ContainerConfig, hostDevices []str
 		mounts = append(mounts, mount{source: path, target: path, optional: true})
 	}
 	for _, path := range slices.Concat(config.Path, config.Readable) {
-		mounts = append(mounts, mount{source: path, target: path, readOnly: true, optional: true})
+		source := filepath.Join(config.Lower, path)
+		mounts = append(mounts, mount{source: source, target: path, readOnly: true, optional: true})
 	}
 	for _, device := range container.GetDevices() {
 		mounts = append(mounts, mount{source: device.GetHostPath(), target: device.GetContainerPath(), optional: true})

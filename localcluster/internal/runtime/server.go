@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/cri-streaming/pkg/streaming"
+
+	"gpushare.io/localcluster/internal/streaming"
 )
 
 const runtimeName = "localcluster"
@@ -38,6 +39,8 @@ type Config struct {
 	Lower string
 	// Path lists directories that come first in every container's PATH.
 	Path []string
+	// Programs has a link for each version of Kubernetes, to a folder whose programs images of that version have.
+	Programs string
 	// Readable lists paths whose ancestors every user of a container may traverse.
 	Readable []string
 }
@@ -96,9 +99,7 @@ func (s *server) startStreaming() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	config := streaming.DefaultConfig
-	config.Addr = listener.Addr().String()
-	if s.streaming, err = streaming.NewServer(config, streams{s}); err != nil {
+	if s.streaming, err = streaming.NewServer(listener.Addr().String(), streams{s}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	web := &http.Server{Handler: s.streaming}

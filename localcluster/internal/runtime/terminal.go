@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"gpushare.io/localcluster/internal/streaming"
 )
 
 // execTerminal runs a program with a terminal of the container's own.
 func (c *container) execTerminal(
-	cmd *exec.Cmd, stdin io.Reader, stdout io.Writer, resize <-chan remotecommand.TerminalSize,
+	cmd *exec.Cmd, stdin io.Reader, stdout io.Writer, resize <-chan streaming.TerminalSize,
 ) error {
 	control, err := c.enterWithTerminal(cmd)
 	if err != nil {
@@ -76,7 +77,7 @@ func openTerminal() (control, terminal *os.File, err error) {
 	return control, terminal, nil
 }
 
-func followSize(control *os.File, resize <-chan remotecommand.TerminalSize) {
+func followSize(control *os.File, resize <-chan streaming.TerminalSize) {
 	for size := range resize {
 		_ = withDescriptor(control, func(descriptor int) error {
 			dimensions := &unix.Winsize{Row: size.Height, Col: size.Width}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryNodeWithRealContainersHasACgroupOfItsOwn(t *testing.T) {
-	real := config.Containerd{Packages: "/packages"}
+	real := config.Containerd{Programs: []string{"/containerd"}}
 	cgroup := func(directory, name string, containerd config.Containerd) string {
 		cluster := config.Cluster{Directory: config.Directory(directory), Containerd: containerd}
 		return newMachines(cluster, nil, nil).cgroup(&machine{Node: config.Node{Name: name}})

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"gpushare.io/localcluster/internal/config"
 	"gpushare.io/localcluster/internal/network"
@@ -29,13 +30,15 @@ type components struct {
 	failed  chan error
 
 	mutex   sync.Mutex
+	program string // what they are started from
 	running map[string]*exec.Cmd
 	restart map[string]bool
 }
 
 func newComponents(cluster config.Cluster) *components {
 	return &components{
-		cluster: cluster, failed: make(chan error, 3), running: map[string]*exec.Cmd{}, restart: map[string]bool{},
+		cluster: cluster, failed: make(chan error, 3), program: "/proc/self/exe",
+		running: map[string]*exec.Cmd{}, restart: map[string]bool{},
 	}
 }
 
@@ -99,7 +102,9 @@ func (c *components) start(name string) error {
 		return err
 	}
 	defer log.Close()
-	command := exec.Command("/proc/self/exe", c.arguments(name)...)
+	c.mutex.Lock()
+	command := exec.Command(c.program, c.arguments(name)...)
+	c.mutex.Unlock()
 	command.Args[0] = name
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
@@ -138,6 +143,18 @@ func (c *components) kill(name string) error {
 	}
 	c.restart[name] = true
 	return command.Process.Kill()
+}
+
+// replace ends a component as a service manager does; it is started again at once, from another program.
+func (c *components) replace(name, program string) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	command, found := c.running[name]
+	if !found {
+		return fmt.Errorf("%s is not running", name)
+	}
+	c.program, c.restart[name] = program, true
+	return command.Process.Signal(syscall.SIGTERM)
 }
 
 func (c *components) logFile(name string) string {

@@ -47,6 +47,13 @@ func serveControl(listener net.Listener, i *inner) error {
 	mux.HandleFunc("POST /components/{name}/kill", handler(func(request *http.Request) error {
 		return i.components.kill(request.PathValue("name"))
 	}))
+	mux.HandleFunc("POST /control-plane/upgrade", handler(func(request *http.Request) error {
+		var wanted Upgrade
+		if err := json.NewDecoder(request.Body).Decode(&wanted); err != nil {
+			return err
+		}
+		return i.upgrade(wanted)
+	}))
 	return http.Serve(listener, mux)
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/component-base/version"
 	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 
 	"gpushare.io/localcluster/internal/config"
@@ -26,13 +27,28 @@ func (ms *machines) install(m *machine) error {
 	if err := node.WriteKubeletConfiguration(m.folder, m.ControlPlane, ms.cgroup(m)); err != nil {
 		return err
 	}
+	if err := m.linkKubelet(); err != nil {
+		return err
+	}
 	if !m.ControlPlane {
 		return nil
 	}
 	if err := ms.pki.kubeconfig(filepath.Join(kubernetes, constants.SchedulerKubeConfigFileName), constants.SchedulerUser); err != nil {
 		return err
 	}
-	return node.WriteSchedulerManifest(m.folder, ms.cluster.ComponentFlags["kube-scheduler"])
+	return ms.writeSchedulerManifest(m, version.Get().GitVersion)
+}
+
+func (ms *machines) writeSchedulerManifest(m *machine, version string) error {
+	return node.WriteSchedulerManifest(m.folder, version, ms.cluster.ComponentFlags["kube-scheduler"])
+}
+
+// linkKubelet says which kubelet the machine runs if it is not the cluster's own.
+func (m *machine) linkKubelet() error {
+	if m.Kubelet == "" {
+		return nil
+	}
+	return os.Symlink(m.Kubelet, m.folder.Join(config.Programs, node.KubeletLink))
 }
 
 // mountDisks mounts the machine's small file systems, where a reboot of the machine finds them again.

@@ -155,6 +155,7 @@ func (ms *machines) settings(m *machine) node.Settings {
 		Index:        m.index,
 		Containerd:   ms.cluster.Containerd,
 		KubeletFlags: ms.cluster.ComponentFlags["kubelet"],
+		Programs:     ms.cluster.Directory.Programs(),
 	}
 }
 

@@ -163,6 +163,7 @@ class Cache:
     )
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
+    _kubernetes: str = ""
     _server: ServerFacts | None = None
     _refusals: Mapping[str, str] = field(default_factory=dict)
     _isolation_files: Mapping[str, IsolationFiles | None] | None = None
@@ -273,7 +274,7 @@ class Cache:
         self._volcano_configs = dict(configs)
 
     def replace_unavailable(self, unavailable: Mapping[str, datetime]) -> bool:
-        """Returns whether that is new, as do the next two."""
+        """Returns whether that is new, as do the next three."""
         if unavailable == self._states.unavailable:
             return False
         self._snapshot = None
@@ -290,6 +291,12 @@ class Cache:
         if refusals == self._refusals:
             return False
         self._snapshot, self._refusals = None, refusals
+        return True
+
+    def replace_kubernetes(self, version: str) -> bool:
+        if version == self._kubernetes:
+            return False
+        self._snapshot, self._kubernetes = None, version
         return True
 
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
@@ -325,6 +332,7 @@ class Cache:
             calls=self._objects(kinds.CALLS),
             volcano_backups=self._objects(kinds.VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
+            kubernetes=self._kubernetes,
             server=self._server,
             unavailable=self._states.unavailable,
             refusals=self._refusals,

@@ -368,10 +368,8 @@ class ReadResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a kube-scheduler of our own needs to know of the API server."""
+    """What a kube-scheduler of our own needs to know of the API server besides its version."""
 
-    version: str
-    """A tag of Kubernetes' images, such as ``v1.36.3``; empty where the server names none."""
     pod_policy: ReadResult
     """Of the MutatingAdmissionPolicy that gives pods to our kube-scheduler."""
     pods_without_scheduler: tuple[str, ...] | None = None

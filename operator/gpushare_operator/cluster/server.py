@@ -1,8 +1,9 @@
-"""What a kube-scheduler of our own depends on: version and kinds of the API server, pods without a scheduler.
+"""The API server's version; and what a kube-scheduler of our own depends on: kinds, pods without a scheduler.
 
-The API server is asked for a kind, never its version: beta kinds may be switched on or off.
+Whether there is a kind does not follow from the version: beta kinds may be switched on or off.
 """
 
+import logging
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +21,8 @@ POD_POLICY = "gpushare-scheduler"
 POLICY_KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 MAX_PODS = 100
 """A condition counts them, and names a few."""
+
+_log = logging.getLogger(__name__)
 
 VERSION_SETTLES = timedelta(minutes=5)
 """After an upgrade: for so long no replica may have reported the older version."""
@@ -51,10 +54,18 @@ def _order(version: str) -> list[int]:
     return [whole_number(part) for part in version.removeprefix("v").split(".")]
 
 
+async def read_kubernetes(api: ApiReader) -> str:
+    """Returns the version of the replica that answers; empty where it does not say it."""
+    try:
+        return read_server_version(await api.get(paths.SERVER_VERSION))
+    except ApiError as error:
+        _log.warning("cannot read the version of the API server: %s", error)
+        return ""
+
+
 async def read_server_facts(api: ApiReader, absent_scheduler: str) -> ServerFacts:
     """``absent_scheduler``: ``schedulerName`` of pods that no scheduler places by cards."""
     return ServerFacts(
-        version=read_server_version(await api.get(paths.SERVER_VERSION)),
         pod_policy=await _read_pod_policy(api),
         pods_without_scheduler=await _read_pods_without_scheduler(api, absent_scheduler),
         absent_scheduler=absent_scheduler,

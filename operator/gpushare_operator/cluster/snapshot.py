@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.api.plugin_heartbeat import IsolationFiles
+from gpushare_core.kubernetes_minors import KubernetesSupport, support_of
 from gpushare_operator.cluster import objects
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.nodes.node_index import NodeFunction, NodeIndex, NodeIndexes
@@ -36,6 +37,9 @@ class ClusterSnapshot:
         default_factory=dict
     )
     """Only configurations that a policy names, or that were edited."""
+    kubernetes: str = ""
+    """Version of the API server, the lowest one of several: a tag of Kubernetes' images, such as ``v1.36.3``;
+    empty where it is not known."""
     server: objects.ServerFacts | None = None
     """None where nobody needs to know."""
     refusals: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +69,11 @@ class ClusterSnapshot:
         may be another snapshot's.
         """
         return self.indexes.find(function, self.states, subject=subject)
+
+    @property
+    def is_server_too_old(self) -> bool:
+        """A server whose version is not known, or newer than any that is tested, is not."""
+        return support_of(self.kubernetes) is KubernetesSupport.TOO_OLD
 
     @cached_property
     def traits(self) -> ClusterTraits:

@@ -33,7 +33,9 @@ def plan_cluster(
 
 def _plan_scheduler(situation: Situation) -> Plan:
     needed = needed_backend(situation.snapshot)
-    return plan_needed_backend(situation, needed) if needed else plan_teardown(situation, Scope.SCHEDULER)
+    if needed is None:
+        return plan_teardown(situation, Scope.SCHEDULER)
+    return Plan() if situation.snapshot.is_server_too_old else plan_needed_backend(situation, needed)
 
 
 def _remove_taints(situation: Situation) -> Iterator[RemoveStartupTaint]:

@@ -148,7 +148,12 @@ def _release(state: ObservedState, policy: str) -> Iterator[tuple[Stage, Iterabl
 def plan_policy(
     snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> Plan:
-    """Returns what ``policy`` needs: first its finalizer, so that all the rest will be taken back."""
+    """Returns what ``policy`` needs: first its finalizer, so that all the rest will be taken back.
+
+    An API server that is refused gets nothing new, but what is there can always be taken back.
+    """
+    if not policy.deleting and snapshot.is_server_too_old:
+        return Plan()
     if FINALIZER not in policy.finalizers:
         finalizers = (*policy.finalizers, FINALIZER)
         add = SetFinalizers(policy.name, policy.resource_version, finalizers)

@@ -13,6 +13,7 @@ BOOKS_AGREE = "BooksAgree"
 
 AS_EXPECTED = "AsExpected"
 SERVING = "Serving"
+KUBERNETES_UNSUPPORTED = "KubernetesUnsupported"
 
 ALL_NODES_READY = "AllNodesReady"
 NODES_NOT_READY = "NodesNotReady"

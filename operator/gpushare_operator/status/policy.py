@@ -18,7 +18,7 @@ from gpushare_operator.status.conditions.degraded import (
     eviction_problems,
 )
 from gpushare_operator.status.conditions.nodes_ready import nodes_ready
-from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready
+from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready, server_refused
 from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
 from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
 from gpushare_operator.status.nodes.node_reports import policy_nodes
@@ -66,7 +66,8 @@ def policy_status(
     ready = (
         deleted_policy_ready(snapshot, policy, scheduler)
         if policy.deleting
-        else policy_ready(policy, {state.type: state for state in states}, units_refused(nodes))
+        else server_refused(snapshot)
+        or policy_ready(policy, {state.type: state for state in states}, units_refused(nodes))
     )
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(

@@ -148,6 +148,27 @@ def test_a_server_that_can_point_pods_nowhere_is_asked_for_nothing_of_the_kind()
     assert one(bodies, "ValidatingAdmissionPolicy", "gpushare-operator-scheduler")
 
 
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1", "v1"])
+def test_pods_are_pointed_at_it_in_the_version_of_the_api_that_the_server_has(version: str) -> None:
+    served = f"admissionregistration.k8s.io/{version}"
+    bodies = render(dedicatedScheduler=DEDICATED_VALUES, served=f"{served}/MutatingAdmissionPolicy")
+    pointing = [body["apiVersion"] for body in bodies if body["kind"].startswith("Mutating")]
+    assert pointing == [served, served]
+
+
+@pytest.mark.parametrize("version", ["1.31.5", "v1.31.14-eks-a737599", "1.31.9+k3s1"])
+def test_a_cluster_that_is_too_old_is_refused(version: str) -> None:
+    with pytest.raises(HelmError, match="incompatible with Kubernetes"):
+        run_helm("template", "gpushare", str(CHART), "--kube-version", version)
+
+
+@pytest.mark.parametrize(
+    "version", ["1.32.0", "v1.32.4-gke.100", "v1.33.0+k3s1", "1.37.0-alpha.1", "1.38.0", "1.34.1+rke2r1"]
+)
+def test_a_cluster_that_is_new_enough_is_taken_whatever_its_provider_adds(version: str) -> None:
+    assert run_helm("template", "gpushare", str(CHART), "--kube-version", version)
+
+
 def test_its_image_reaches_the_operator_as_the_admission_policy_reads_it() -> None:
     (container,) = operator_pod(dedicatedScheduler=DEDICATED_VALUES)["containers"]
     assert "--scheduler-image=registry.example.com/kube-scheduler" in container["args"]

@@ -11,6 +11,7 @@ from tests.fuzz.strategies import objects, policies
 from tests.fuzz.strategies.odd_json import odd_texts
 from tests.samples.operator import INSTALLATION, NOW, node, policy, snapshot, untouched
 
+from gpushare_core.kubernetes_minors import KubernetesSupport, support_of
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import KINDS
@@ -96,6 +97,7 @@ def test_every_policy_that_the_crd_admits_is_planned_or_refused_with_a_reason(sp
 def test_pods_of_others_and_versions_are_read_or_refused(body: Any, version: str) -> None:
     found = read_server_version({"gitVersion": version})
     ServerVersions().lowest(version, NOW)
+    assert support_of(version) in KubernetesSupport
     assert len(found) < 64
     for read_one in (lambda: read_scheduler(body, NOW), lambda: read_pod_without_scheduler(body)):
         try:

@@ -8,6 +8,7 @@ from demo.console import Console
 from demo.stage import Stage
 
 from gpushare_localcluster.build.binary import Binary
+from gpushare_localcluster.build.minors import chosen_minor
 from gpushare_localcluster.cluster import LocalCluster
 
 KUBECTL = """#!/bin/sh
@@ -25,7 +26,7 @@ class FakeCluster(LocalCluster):
         program = directory / "kubectl"
         program.write_text(KUBECTL.format(status=status))
         program.chmod(0o755)
-        self._binary = Binary(path=program, programs=directory)
+        self._binaries = {chosen_minor(): Binary(path=program, programs=directory)}
 
 
 @pytest.mark.parametrize("status", [0, 1])

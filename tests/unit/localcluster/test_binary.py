@@ -9,6 +9,7 @@ import pytest
 
 from gpushare_localcluster.build import binary, progress, toolchain
 from gpushare_localcluster.build.lock import locked
+from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, minor_named
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -50,16 +51,34 @@ def test_another_compiler_makes_another_build(sources: Path) -> None:
 
 
 def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
-    flags = " ".join(binary.build_command(tmp_path / "out"))
-    for setting in ("gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"):
+    flags = " ".join(binary.build_command(tmp_path / "out", Minor(1, 34, 4)))
+    for setting in ("gitVersion=v1.34.4", "gitMajor=1", "gitMinor=34"):
         assert f"k8s.io/component-base/version.{setting}" in flags
 
 
+def use(build: Path, *, at: int) -> None:
+    build.mkdir()
+    os.utime(build, (at, at))
+
+
+def test_minors_beside_each_other_delete_none_of_each_other(tmp_path: Path) -> None:
+    builds = [tmp_path / f"{minor.name}-{name}" for minor in MINORS for name in "abc"]
+    for build in builds:
+        use(build, at=1000)
+    assert binary.outdated(builds, now=1001 + binary.KEPT_SECONDS) == []
+
+
+def test_a_minor_that_nobody_uses_any_more_goes(tmp_path: Path) -> None:
+    builds = [tmp_path / "1.35-a", tmp_path / "1.36-a"]
+    for build, used in zip(builds, (1000, 2000), strict=True):
+        use(build, at=used)
+    assert binary.outdated(builds, now=1001 + binary.UNUSED_SECONDS) == builds[:1]
+
+
 def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
-    builds = [tmp_path / name for name in "abcde"]
+    builds = [tmp_path / f"1.36-{name}" for name in "abcde"]
     for age, build in enumerate(builds):
-        build.mkdir()
-        os.utime(build, (1000 - age, 1000 - age))
+        use(build, at=1000 - age)
     assert binary.outdated(builds, now=997 + binary.KEPT_SECONDS) == builds[4:], "no cluster of theirs runs"
     assert binary.outdated(builds, now=1000 + binary.KEPT_SECONDS) == builds[3:]
     assert binary.outdated(builds, now=1001) == [], "clusters of theirs may run"
@@ -77,6 +96,18 @@ def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) ->
     assert {link.name: link.resolve() for link in found.programs.iterdir()} == dict.fromkeys(
         binary.PROGRAMS, prebuilt
     )
+
+
+def test_each_minor_is_a_build_of_its_own() -> None:
+    names = [binary.build_name(minor, "go1.26") for minor in MINORS]
+    assert [name.rpartition("-")[0] for name in names] == [minor.name for minor in MINORS]
+    assert len({name.rpartition("-")[2] for name in names}) == len(MINORS)
+
+
+def test_a_prebuilt_binary_is_of_the_minor_that_the_environment_chooses(tmp_path: Path) -> None:
+    environment = {binary.PREBUILT: "/bin/true", CHOICE: "1.34", "XDG_CACHE_HOME": str(tmp_path)}
+    found = binary.ensure_binary(report=pytest.fail, environment=environment)
+    assert found.minor == minor_named("1.34")
 
 
 def test_a_link_to_a_binary_that_is_gone_is_replaced(tmp_path: Path) -> None:
@@ -169,11 +200,12 @@ def test_what_is_built_is_used_while_another_program_is_being_built(
     go = fake_go(tmp_path, "echo go version go1.26.6 linux/amd64")
     monkeypatch.setattr(toolchain, "find_go", lambda *_, **__: go)
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert not binary.is_built(DEFAULT, report=pytest.fail, environment=environment)
     cache = cache_folder(environment)
-    fingerprint = binary.fingerprint(binary.SOURCES, toolchain.version(go))
-    program = cache / fingerprint / "localcluster"
+    program = cache / binary.build_name(DEFAULT, toolchain.version(go)) / "localcluster"
     program.parent.mkdir(parents=True)
     program.touch()
+    assert binary.is_built(DEFAULT, report=pytest.fail, environment=environment)
     with (cache / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert binary.ensure_binary(report=pytest.fail, environment=environment).path == program

@@ -9,6 +9,8 @@ import pytest
 from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_localcluster import processes
 from gpushare_localcluster.build.binary import Binary
+from gpushare_localcluster.build.container_runtime import ContainerRuntime
+from gpushare_localcluster.build.minors import MINORS, minor_named
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
@@ -17,6 +19,11 @@ from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 from gpushare_localcluster.waiting import wait_until
 
 # Configuration
+
+BINARIES = {
+    minor: Binary(path=Path(f"/cache/{minor.name}/localcluster"), programs=Path(f"/cache/{minor.name}"))
+    for minor in MINORS
+}
 
 
 def test_nodes_are_numbered_by_their_role() -> None:
@@ -31,35 +38,48 @@ def test_nodes_are_numbered_by_their_role() -> None:
 
 def test_the_supervisor_gets_all_of_the_configuration() -> None:
     config = ClusterConfig(
-        nodes=[NodeConfig(name="gpu-1", labels={"zone": "west"})],
+        nodes=[
+            NodeConfig(name="gpu-1", labels={"zone": "west"}),
+            NodeConfig(name="gpu-2", kubernetes=minor_named("1.35")),
+        ],
         listen="127.0.0.1:6443",
         component_flags={"kubelet": ("--v=4",)},
         container_path=[Path("/venv/bin")],
         readable=[Path("/venv")],
         free_service_address=True,
+        kubernetes=minor_named("1.36"),
     )
-    binary = Binary(path=Path("/cache/localcluster"), programs=Path("/cache/programs"))
-    assert config.as_json(directory=Path("/state"), binary=binary, detach=True) == {
+    assert config.as_json(directory=Path("/state"), binaries=BINARIES, detach=True) == {
+        "kubernetes": "1.36",
         "containerd": {},
         "directory": "/state",
         "listen": "127.0.0.1:6443",
         "detach": True,
         "freeServiceAddress": True,
-        "nodes": [{"name": "gpu-1", "labels": {"zone": "west"}, "controlPlane": False}],
+        "nodes": [
+            {"name": "gpu-1", "labels": {"zone": "west"}, "controlPlane": False},
+            {
+                "name": "gpu-2",
+                "labels": {},
+                "controlPlane": False,
+                "kubelet": "/cache/1.35/localcluster",
+            },
+        ],
         "componentFlags": {"kubelet": ["--v=4"]},
         "image": {
-            "path": ["/cache/programs", "/venv/bin"],
-            "readable": ["/cache/localcluster", "/venv"],
+            "path": ["/cache/1.36", "/venv/bin"],
+            "readable": ["/cache/1.36/localcluster", "/venv"],
         },
     }
 
 
 def test_real_containers_get_the_archives_of_their_images() -> None:
-    binary = Binary(path=Path("/cache/localcluster"), programs=Path("/cache/programs"))
-    containerd = Containerd(packages=Path("/cache/packages"), images=[Path("/images/gpushare.tar")])
+    runtime = ContainerRuntime(*(Path("/cache", name) for name in ("containerd", "runc", "cni")))
+    containerd = Containerd(runtime=runtime, images=[Path("/images/gpushare.tar")])
     config = ClusterConfig(nodes=[], containerd=containerd)
-    assert config.as_json(directory=Path("/state"), binary=binary, detach=True)["containerd"] == {
-        "packages": "/cache/packages",
+    assert config.as_json(directory=Path("/state"), binaries=BINARIES, detach=True)["containerd"] == {
+        "programs": ["/cache/containerd", "/cache/runc"],
+        "plugins": "/cache/cni",
         "images": ["/state/programs.tar", "/images/gpushare.tar"],
     }
 

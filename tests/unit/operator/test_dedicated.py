@@ -54,7 +54,9 @@ def deployed(action: Action) -> str:
     ("seen", "plan"),
     [
         pytest.param(sharing(dedicated_policy()), [], id="the server's version is not known"),
-        pytest.param(sharing(dedicated_policy(), server(version="")), [], id="a server without a version"),
+        pytest.param(
+            sharing(dedicated_policy(), server(), kubernetes=""), [], id="a server without a version"
+        ),
         pytest.param(
             sharing(dedicated_policy(), server(pods_without_scheduler=None)),
             [],
@@ -67,7 +69,7 @@ def deployed(action: Action) -> str:
         ),
         pytest.param(sharing(dedicated_policy(), server(), dedicated()), [], id="it is there"),
         pytest.param(
-            sharing(dedicated_policy(), server(version="v1.37.0"), dedicated()),
+            sharing(dedicated_policy(), server(), dedicated(), kubernetes="v1.37.0"),
             ["deploy registry.k8s.io/kube-scheduler:v1.37.0"],
             id="the server was upgraded",
         ),
@@ -125,7 +127,7 @@ def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
             id="no rights",
         ),
         pytest.param(
-            sharing(dedicated_policy(), server(version="")),
+            sharing(dedicated_policy(), server(), kubernetes=""),
             "False SchedulerNotReady: waiting for the version of the API server",
             id="no version",
         ),

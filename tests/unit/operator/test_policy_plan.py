@@ -54,6 +54,23 @@ def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
     assert action == SetFinalizers("default", "7", ("theirs", FINALIZER))
 
 
+@pytest.mark.parametrize("kubernetes", ["v1.31.5", "v1.20.0"])
+def test_a_server_that_is_too_old_gets_nothing_new(kubernetes: str) -> None:
+    new = policy(finalizers=())
+    assert policy_actions(snapshot(new, node("gpu-1"), kubernetes=kubernetes)) == []
+    changed = policy("default", rule("gpu-1", "gpu-2"))
+    seen = [serving(policy("default", rule("gpu-1")), "gpu-1"), changed, node("gpu-2")]
+    assert policy_actions(snapshot(*seen))
+    refused = snapshot(*seen, kubernetes=kubernetes)
+    assert policy_actions(refused) == []
+    assert cluster_actions(refused) == []
+
+
+@pytest.mark.parametrize("kubernetes", ["", "v1.32.0", "v1.37.2", "v1.38.0", "v2.0.0"])
+def test_a_server_of_an_unknown_or_newer_version_is_served(kubernetes: str) -> None:
+    assert policy_actions(snapshot(policy(finalizers=()), node("gpu-1"), kubernetes=kubernetes))
+
+
 def test_labels_come_after_all_share_nodes_so_that_each_kind_is_written_at_the_same_time() -> None:
     seen = snapshot(policy("default", rule("gpu-1", "gpu-2")), node("gpu-1"), node("gpu-2"))
     assert class_names(policy_actions(seen)) == [

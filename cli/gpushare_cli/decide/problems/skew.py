@@ -10,10 +10,9 @@ from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.decide.version import CLIENT, HOSTCTL, OPERATOR, PLUGIN, ProgramVersion, program_versions
 from gpushare_cli.wording import counted
 from gpushare_core.api.conditions import UNKNOWN
+from gpushare_core.kubernetes_minors import RANGE, KubernetesSupport, support_of
 from gpushare_core.text.whole_number import whole_number
 
-OLDEST_KUBERNETES = (1, 32)
-"""Source: ``docs/install.md``."""
 _RELEASE = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})")
 _APPLY = "kubectl apply -k manifests/"
 
@@ -46,15 +45,13 @@ def skew_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 
 def _kubernetes(facts: StatusFacts) -> Iterator[StatusProblem]:
-    release = release_of(facts.kubernetes)
-    if release and release < OLDEST_KUBERNETES:
-        needed = ".".join(map(str, OLDEST_KUBERNETES))
-        yield _problem(
-            Severity.ERROR,
-            "KubernetesTooOld",
-            f"Kubernetes {facts.kubernetes} is older than {needed}, which gpushare needs",
-            "kubectl version",
-        )
+    match support_of(facts.kubernetes):
+        case KubernetesSupport.TOO_OLD:
+            text = f"Kubernetes {facts.kubernetes} is too old: gpushare needs {RANGE}"
+            yield _problem(Severity.ERROR, "KubernetesTooOld", text, "kubectl version")
+        case KubernetesSupport.NOT_TESTED:
+            text = f"Kubernetes {facts.kubernetes} is newer than what gpushare was tested with: {RANGE}"
+            yield _problem(Severity.NOTE, "KubernetesNotTested", text, "kubectl version")
 
 
 def _beside_operator(row: ProgramVersion, operator: str) -> Iterator[StatusProblem]:

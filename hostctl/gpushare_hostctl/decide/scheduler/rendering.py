@@ -1,11 +1,11 @@
 """For people who connect kube-scheduler themselves: its configuration, and where to put what."""
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import yaml
 
+from gpushare_core.kubernetes_minors import SCHEDULER_CONFIGURATION, minor_of
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.scheduler import scheduler_config
 from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, TRUSTED_FILE
@@ -13,8 +13,6 @@ from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, Extend
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
-OLDEST = (1, 25)
-"""The first kube-scheduler that reads ``kubescheduler.config.k8s.io/v1``."""
 OVERRULED = (
     "kubeconfig",
     "kube-api-content-type",
@@ -73,13 +71,13 @@ def render(question: Question) -> Rendering:
 
 
 def _check(question: Question) -> None:
-    version = re.match(r"v?(\d+)\.(\d+)", question.version)
-    if question.version and not version:
+    minor = minor_of(question.version)
+    if question.version and not minor:
         raise NeedsPersonError(f"{question.version!r} is no version of Kubernetes; write it as 1.36")
-    if version and (int(version[1]), int(version[2])) < OLDEST:
+    if minor and minor < SCHEDULER_CONFIGURATION:
         raise NeedsPersonError(
             f"kube-scheduler {question.version} does not read kubescheduler.config.k8s.io/v1;"
-            " it has to be 1.25 or newer"
+            f" it has to be {SCHEDULER_CONFIGURATION} or newer"
         )
     present = question.flags.value("config")
     if question.config is None and present:

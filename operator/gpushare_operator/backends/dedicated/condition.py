@@ -31,7 +31,7 @@ def condition(situation: Situation) -> ConditionState:
     if problem := next(_obstacles(situation), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     facts = situation.snapshot.server
-    image = situation.installation.scheduler_image_for(facts.version) if facts else ""
+    image = situation.installation.scheduler_image_for(situation.snapshot.kubernetes)
     how = HOW_PODS_COME[facts.pod_policy] if facts else ""
     message = f"{DEDICATED_SCHEDULER} ({image}) places pods; {how}"
     return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
@@ -52,7 +52,7 @@ def _obstacles(situation: Situation) -> Iterator[Problem]:
     if facts and facts.pods_without_scheduler is None:
         yield Problem(conditions.RIGHTS_MISSING, RIGHTS)
     # The image depends on the version.
-    if facts is None or not facts.version:
+    if facts is None or not snapshot.kubernetes:
         message = "waiting for the version of the API server, which is that of kube-scheduler, too"
         yield Problem(conditions.SCHEDULER_NOT_READY, message)
     # Until the scheduler serves, pods wait.

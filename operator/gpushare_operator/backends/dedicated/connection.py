@@ -18,7 +18,7 @@ from gpushare_operator.policies.scheduler_settings import scheduler_settings
 def may_be_made(snapshot: ClusterSnapshot) -> bool:
     """Returns whether the server's version is known, and people have given the operator the rights."""
     facts = snapshot.server
-    return facts is not None and bool(facts.version) and facts.pods_without_scheduler is not None
+    return bool(snapshot.kubernetes) and facts is not None and facts.pods_without_scheduler is not None
 
 
 def connect(situation: Situation) -> Plan:
@@ -39,5 +39,4 @@ def is_as_desired(snapshot: ClusterSnapshot, installation: Installation) -> bool
 
 
 def _desired(snapshot: ClusterSnapshot, installation: Installation) -> Json:
-    version = snapshot.server.version if snapshot.server else ""
-    return scheduler_deployment(installation, scheduler_settings(snapshot), version)
+    return scheduler_deployment(installation, scheduler_settings(snapshot), snapshot.kubernetes)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.kubernetes_minors import RANGE
+from gpushare_core.process.version import VERSION
 from gpushare_operator.backends.teardown_step import Leftover
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
@@ -22,6 +24,18 @@ def policy_ready(
     if obstacle := next(_obstacles(policy, states, units_refused), None):
         return condition_false(conditions.READY, obstacle.reason, obstacle.message)
     return condition_true(conditions.READY, conditions.SERVING, states[conditions.NODES_READY].message)
+
+
+def server_refused(snapshot: ClusterSnapshot) -> ConditionState | None:
+    """Returns False for an API server that is too old, whatever is in force by now; None for all others."""
+    if not snapshot.is_server_too_old:
+        return None
+    message = (
+        f"the API server is {snapshot.kubernetes}; gpushare {VERSION} needs Kubernetes {RANGE}: upgrade the"
+        " cluster, or install a version of gpushare that serves it; until then nothing is made or changed for"
+        " policies, what is installed stays, and deleting a policy takes it back"
+    )
+    return condition_false(conditions.READY, conditions.KUBERNETES_UNSUPPORTED, message)
 
 
 def deleted_policy_ready(

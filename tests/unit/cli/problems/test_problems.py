@@ -369,6 +369,10 @@ def test_kubernetes_that_is_too_old() -> None:
     assert only(facts(kubernetes="v1.31.9")).reason == "KubernetesTooOld"
 
 
+def test_kubernetes_that_no_test_ran_is_a_note() -> None:
+    assert told(facts(kubernetes="v1.99.0+k3s1"))[:2] == ("note", "KubernetesNotTested")
+
+
 @pytest.mark.parametrize(
     ("plugin", "severity", "reason"),
     [

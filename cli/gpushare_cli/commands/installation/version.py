@@ -37,7 +37,7 @@ async def _find(session: Session, _options: Namespace) -> VersionReport:
 
 
 def _view(report: VersionReport, page: OutputPage) -> Iterable[RenderableType]:
-    from gpushare_cli.views.version import version_view
+    from gpushare_cli.views.installation.version import version_view
 
     return version_view(report, page)
 

@@ -1,0 +1,56 @@
+"""``preflight``: whether gpushare can be used in a cluster, before and after it is installed there."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+
+from gpushare_cli.commands.command import Command, Session
+from gpushare_cli.decide.preflight.report import PreflightReport
+from gpushare_cli.output.page import OutputPage
+
+DESCRIPTION = """\
+Looks at a cluster, and says what fits gpushare and what is missing, before it is installed or after: versions
+of API server and kubelets, the distribution and which scheduler backend suits it, kube-scheduler, admission
+policies, container runtimes, cgroups, NVIDIA's cards and driver, other device plugins, and your rights. It
+changes nothing, and needs nothing of gpushare in the cluster.
+
+An answer is ok, a note (something to know, or to do), missing (gpushare cannot be used, or not be installed
+by you, until that is mended) or unknown. At most 8 kubelets are asked for what no object of the API says;
+that takes the right to get nodes/proxy.
+
+Exit status: 0 nothing is missing; 1 something is; 2 it could not look, or nothing is missing in what it could
+read while something could not be read."""
+
+
+def _add_arguments(_parser: ArgumentParser) -> None:
+    """It has none of its own."""
+
+
+async def _find(session: Session, _options: Namespace) -> PreflightReport:
+    from gpushare_cli.decide.preflight.report import preflight_report
+    from gpushare_cli.gather.preflight.preflight_facts import read_preflight_facts
+
+    return preflight_report(await read_preflight_facts(session.client, session.progress))
+
+
+def _view(report: PreflightReport, page: OutputPage) -> Iterable[RenderableType]:
+    from gpushare_cli.views.installation.preflight import preflight_view
+
+    return preflight_view(report, page)
+
+
+PREFLIGHT_COMMAND = Command(
+    name="preflight",
+    summary="say whether gpushare can be used here, what is missing, and what to do about it",
+    description=DESCRIPTION,
+    examples=(
+        "kubectl gpushare preflight",
+        "kubectl gpushare preflight --context production -o wide",
+        "kubectl gpushare preflight -o json",
+    ),
+    add_arguments=_add_arguments,
+    find=_find,
+    view=_view,
+    is_namespaced=False,
+)

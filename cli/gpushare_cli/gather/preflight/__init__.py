@@ -1,0 +1,1 @@
+"""Reads what decides whether gpushare can be used in a cluster, whether it is installed there or not."""

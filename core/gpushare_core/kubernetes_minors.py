@@ -1,0 +1,346 @@
+"""Which minor versions of Kubernetes gpushare is for, and what they differ in.
+
+``docs/kubernetes-versions.md`` shows it. Source of gates: ``pkg/features/kube_features.go`` of each minor.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from gpushare_core.text.whole_number import whole_number
+
+
+class KubernetesMinor(NamedTuple):
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+OLDEST, NEWEST = KubernetesMinor(1, 32), KubernetesMinor(1, 37)
+"""Of API servers. A newer one is let alone: most of what is new there changes nothing here."""
+MINORS = tuple(KubernetesMinor(1, minor) for minor in range(OLDEST.minor, NEWEST.minor + 1))
+SCHEDULER_CONFIGURATION = KubernetesMinor(1, 25)
+"""The first kube-scheduler that reads ``kubescheduler.config.k8s.io/v1``."""
+RANGE = f"{OLDEST} to {NEWEST}"
+
+_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
+
+
+def minor_of(version: str) -> KubernetesMinor | None:
+    """Returns the minor of a version as API servers, kubelets and people write it; None where it is none.
+
+    >>> [str(minor_of(version)) for version in ("v1.31.5-gke.1233000", "v1.33.0+k3s1", "1.36", "new")]
+    ['1.31', '1.33', '1.36', 'None']
+    """
+    found = _VERSION.match(version)
+    return KubernetesMinor(whole_number(found[1]), whole_number(found[2])) if found else None
+
+
+class KubernetesSupport(StrEnum):
+    """Of an API server."""
+
+    SUPPORTED = "Supported"
+    TOO_OLD = "TooOld"
+    NOT_TESTED = "NotTested"
+    """Newer than what tests run: everything is done as for ``NEWEST``."""
+    UNKNOWN = "Unknown"
+    """Its version cannot be read: it is not refused."""
+
+
+def support_of(version: str) -> KubernetesSupport:
+    """
+    >>> [str(support_of(version)) for version in ("v1.31.9", "v1.32.0", "v1.38.0+k3s1", "")]
+    ['TooOld', 'Supported', 'NotTested', 'Unknown']
+    """
+    minor = minor_of(version)
+    if minor is None:
+        return KubernetesSupport.UNKNOWN
+    if minor < OLDEST:
+        return KubernetesSupport.TOO_OLD
+    return KubernetesSupport.SUPPORTED if minor <= NEWEST else KubernetesSupport.NOT_TESTED
+
+
+class FeatureStage(StrEnum):
+    ALPHA = "alpha"
+    BETA = "beta"
+    STABLE = "stable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureState:
+    """From a minor on, until the next state."""
+
+    since: KubernetesMinor
+    stage: FeatureStage
+    is_on: bool = True
+    """Where nobody has said otherwise."""
+    api: str = ""
+    """Version of its API, where it has one."""
+
+    def __str__(self) -> str:
+        """Such as ``v1beta1, off``."""
+        named = self.api or self.stage.value
+        return named if self.is_on else f"{named}, off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesFeature:
+    """Something of Kubernetes that gpushare uses, or that changes what gpushare does."""
+
+    name: str
+    """Its feature gate, where it has one."""
+    used_by: str
+    purpose: str
+    states: tuple[FeatureState, ...]
+    """Oldest first."""
+    where_missing: str = ""
+    """What is done there; empty where no supported minor lacks it."""
+
+    def state_in(self, minor: KubernetesMinor) -> FeatureState | None:
+        """Returns None where Kubernetes does not have it yet."""
+        return next((state for state in reversed(self.states) if state.since <= minor), None)
+
+    def is_on_in(self, minor: KubernetesMinor) -> bool:
+        """Returns whether it is on where nobody has said otherwise."""
+        state = self.state_in(minor)
+        return state is not None and state.is_on
+
+
+def _state(since: int, stage: FeatureStage, api: str = "", *, is_on: bool = True) -> FeatureState:
+    """``since``: minor of Kubernetes 1."""
+    return FeatureState(since=KubernetesMinor(1, since), stage=stage, is_on=is_on, api=api)
+
+
+_THROUGHOUT = (_state(OLDEST.minor, FeatureStage.STABLE),)
+"""Has no gate, and is the same in all supported minors; older ones were not looked at."""
+
+_OF_THE_SERVER = (
+    KubernetesFeature(
+        name="ServiceAccountTokenPodNodeInfo",
+        used_by="`manifests/admission-share-nodes.yaml`, `admission-pods.yaml`",
+        purpose="the token of a plugin names its node: the plugin may write for that node alone",
+        states=(
+            _state(29, FeatureStage.ALPHA, is_on=False),
+            _state(30, FeatureStage.BETA),
+            _state(32, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="ValidatingAdmissionPolicy",
+        used_by="`manifests/admission-*.yaml`",
+        purpose="limits what accounts of gpushare may do; refuses pods that get round a limit of memory",
+        states=(_state(30, FeatureStage.STABLE, "v1"),),
+    ),
+    KubernetesFeature(
+        name="MutatingAdmissionPolicy",
+        used_by="`manifests/dedicated/pods.yaml`",
+        purpose="points pods that ask for cards at the kube-scheduler of backend `Dedicated`",
+        states=(
+            _state(32, FeatureStage.ALPHA, "v1alpha1", is_on=False),
+            _state(34, FeatureStage.BETA, "v1beta1", is_on=False),
+            _state(36, FeatureStage.STABLE, "v1"),
+        ),
+        where_missing="pods have to say `schedulerName: gpushare-scheduler`; `SchedulerConfigured` says so",
+    ),
+    KubernetesFeature(
+        name="CEL: optional values, quantities, strings of version 2",
+        used_by="`manifests/admission-*.yaml`, `crds/`",
+        purpose="expressions of admission policies and CRDs; a server takes what the minor before it knows",
+        states=(_state(29, FeatureStage.STABLE),),
+    ),
+    KubernetesFeature(
+        name="CRDValidationRatcheting",
+        used_by="`crds/`",
+        purpose="a stored policy stays valid when an upgrade of gpushare makes rules for its fields stricter",
+        states=(
+            _state(28, FeatureStage.ALPHA, is_on=False),
+            _state(30, FeatureStage.BETA),
+            _state(33, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="Binding with annotations and the pod's UID",
+        used_by="extender",
+        purpose="writes the node and the card in one step, for this pod and not one of its name",
+        states=_THROUGHOUT,
+    ),
+    KubernetesFeature(
+        name="PodLevelResources",
+        used_by="`kubectl gpushare why` and `simulate`",
+        purpose="CPU and memory of a whole pod (`spec.resources`); units of cards are always the containers'",
+        states=(_state(32, FeatureStage.ALPHA, is_on=False), _state(34, FeatureStage.BETA)),
+        where_missing="the API server drops the field",
+    ),
+    KubernetesFeature(
+        name="JobPodFailurePolicy",
+        used_by="operator: Jobs of `hostctl`",
+        purpose="the Job says with which code `hostctl` ended, when its pod is gone, too",
+        states=(
+            _state(25, FeatureStage.ALPHA, is_on=False),
+            _state(26, FeatureStage.BETA),
+            _state(31, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="JobPodReplacementPolicy",
+        used_by="`manifests/admission-operator.yaml`",
+        purpose="the API server adds the field to Jobs, so the admission policy lets it pass",
+        states=(
+            _state(28, FeatureStage.ALPHA, is_on=False),
+            _state(29, FeatureStage.BETA),
+            _state(34, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="PDBUnhealthyPodEvictionPolicy",
+        used_by="`manifests/disruption-budget.yaml`",
+        purpose="a pod of gpushare that is not ready does not keep a node from being drained",
+        states=(
+            _state(26, FeatureStage.ALPHA, is_on=False),
+            _state(27, FeatureStage.BETA),
+            _state(31, FeatureStage.STABLE),
+        ),
+    ),
+)
+
+_OF_THE_SCHEDULER = (
+    KubernetesFeature(
+        name="KubeSchedulerConfiguration",
+        used_by="`gpushare-hostctl`",
+        purpose="names the extender; `gpushare-hostctl render` refuses a kube-scheduler that cannot read it",
+        states=(_state(SCHEDULER_CONFIGURATION.minor, FeatureStage.STABLE, "v1"),),
+    ),
+    KubernetesFeature(
+        name="Extender by mutual TLS and HTTP/2",
+        used_by="extender",
+        purpose="filter, prioritize, preempt and bind, with names of nodes only",
+        states=_THROUGHOUT,
+    ),
+    KubernetesFeature(
+        name="`/livez` and `/readyz` of kube-scheduler",
+        used_by="`gpushare-hostctl`; backend `Dedicated`",
+        purpose="whether it serves after an edit",
+        states=(_state(31, FeatureStage.STABLE),),
+    ),
+    KubernetesFeature(
+        name="SchedulerPopFromBackoffQ",
+        used_by="backend `Dedicated`, extender",
+        purpose="a pod that was refused is tried before its backoff ends while no other pod waits",
+        states=(_state(33, FeatureStage.BETA),),
+        where_missing="with `Dedicated` a pod that was refused often may wait five minutes although there is"
+        " room by now, with other backends ten seconds",
+    ),
+    KubernetesFeature(
+        name="SchedulerAsyncPreemption",
+        used_by="extender: evictions",
+        purpose="kube-scheduler evicts in the background; the extender holds the card meanwhile",
+        states=(_state(32, FeatureStage.ALPHA, is_on=False), _state(33, FeatureStage.BETA)),
+        where_missing="kube-scheduler evicts before it goes on with other pods; the extender does the same",
+    ),
+    KubernetesFeature(
+        name="NominatedNodeNameForExpectation",
+        used_by="extender: nominations",
+        purpose="a pod whose volumes are prepared has a nominated node, too; one that fits there keeps it",
+        states=(_state(34, FeatureStage.ALPHA, is_on=False), _state(35, FeatureStage.BETA)),
+        where_missing="only preemption nominates",
+    ),
+    KubernetesFeature(
+        name="OpportunisticBatching",
+        used_by="extender: filter, prioritize",
+        purpose="kube-scheduler tries the next of like pods on the next best node of the pod before; the"
+        " extender is asked whether it fits there, and for no scores",
+        states=(_state(35, FeatureStage.BETA),),
+        where_missing="each pod is scored",
+    ),
+    KubernetesFeature(
+        name="TaintTolerationComparisonOperators",
+        used_by="`kubectl gpushare why` and `simulate`",
+        purpose="tolerations with `Lt` and `Gt`: they count as not tolerating",
+        states=(_state(35, FeatureStage.ALPHA, is_on=False),),
+        where_missing="the API server refuses them",
+    ),
+)
+
+_OF_THE_KUBELET = (
+    KubernetesFeature(
+        name="Device plugin API",
+        used_by="plugin",
+        purpose="offers units, chooses a card's units for a container, injects what the container needs",
+        states=(_state(OLDEST.minor, FeatureStage.STABLE, "v1beta1"),),
+    ),
+    KubernetesFeature(
+        name="DevicePluginCDIDevices",
+        used_by="plugin, with `injection: CDI`",
+        purpose="the plugin names CDI devices instead of paths",
+        states=(
+            _state(28, FeatureStage.ALPHA, is_on=False),
+            _state(29, FeatureStage.BETA),
+            _state(31, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="PodResources: List",
+        used_by="plugin",
+        purpose="which units the kubelet has given to which container",
+        states=(_state(OLDEST.minor, FeatureStage.STABLE, "v1"),),
+    ),
+    KubernetesFeature(
+        name="KubeletPodResourcesListUseActivePods",
+        used_by="plugin",
+        purpose="List has no pods that have ended",
+        states=(_state(34, FeatureStage.STABLE),),
+        where_missing="ended pods are listed without devices; to the plugin they are pods without units",
+    ),
+    KubernetesFeature(
+        name="Checkpoint of the device manager",
+        used_by="plugin, `kubectl gpushare audit`",
+        purpose="pods by UID and ordinary init containers, which List does not have; the file is internal:"
+        " the plugin does without it where it cannot be read",
+        states=_THROUGHOUT,
+    ),
+    KubernetesFeature(
+        name="Restarted containers at a kubelet's start",
+        used_by="plugin",
+        purpose="a kubelet that starts before the plugin takes a container that runs for running, though it"
+        " was started anew before",
+        states=(_state(35, FeatureStage.STABLE),),
+        where_missing="the kubelet may end such a pod with `UnexpectedAdmissionError`, as it may with every"
+        " device plugin: [robustness.md](robustness.md#what-is-the-kubelets-own)",
+    ),
+    KubernetesFeature(
+        name="ResourceHealthStatus",
+        used_by="plugin, extender",
+        purpose="the status of a pod lists each of its units: therefore it may have 65,536, and the plugin"
+        " watches pods without their status",
+        states=(_state(31, FeatureStage.ALPHA, is_on=False), _state(36, FeatureStage.BETA)),
+        where_missing="the same limit",
+    ),
+    KubernetesFeature(
+        name="SidecarContainers",
+        used_by="extender, plugin",
+        purpose="an init container with `restartPolicy: Always` keeps its units beside the others",
+        states=(
+            _state(28, FeatureStage.ALPHA, is_on=False),
+            _state(29, FeatureStage.BETA),
+            _state(33, FeatureStage.STABLE),
+        ),
+    ),
+    KubernetesFeature(
+        name="PreventStaticPodAPIReferences",
+        used_by="`gpushare-hostctl`",
+        purpose="static pods that name objects of the API are refused: kube-scheduler's gets host files",
+        states=(_state(34, FeatureStage.BETA), _state(37, FeatureStage.STABLE)),
+        where_missing="the same files",
+    ),
+)
+
+FEATURES: Mapping[str, Sequence[KubernetesFeature]] = {
+    "API server and controllers": _OF_THE_SERVER,
+    "kube-scheduler": _OF_THE_SCHEDULER,
+    "kubelet": _OF_THE_KUBELET,
+}
+"""By the program whose minor counts."""

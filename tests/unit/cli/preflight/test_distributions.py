@@ -1,0 +1,77 @@
+"""Each distribution is recognized by what its nodes and pods show, and gets the backend that suits it."""
+
+from dataclasses import replace
+
+import pytest
+from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts
+
+from gpushare_cli.decide.preflight.answer import Verdict
+from gpushare_cli.decide.preflight.distributions import (
+    DISTRIBUTIONS,
+    KUBEADM,
+    distribution_answer,
+    recognized,
+    recommended_backend,
+)
+from gpushare_core.api.enums import Backend
+
+EDITABLE = {"kubeadm", "kind", "minikube"}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_distribution_is_recognized(name: str) -> None:
+    found = recognized(CLUSTERS[name])
+    assert found is not None
+    assert found.distribution.name == name
+    assert found.sign
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_backend_is_the_one_that_can_work_there(name: str) -> None:
+    backend = Backend.KUBE_SCHEDULER if name in EDITABLE else Backend.DEDICATED
+    assert recommended_backend(CLUSTERS[name]) is backend
+
+
+def test_every_distribution_of_the_table_has_a_cluster_here() -> None:
+    assert {one.name for one in (*DISTRIBUTIONS, KUBEADM)} == set(CLUSTERS)
+
+
+@pytest.mark.parametrize("name", ["k3s", "RKE2", "k0s", "EKS", "GKE"])
+def test_a_control_plane_alone_is_recognized_by_its_version(name: str) -> None:
+    found = recognized(replace(CLUSTERS[name], nodes=(), schedulers=()))
+    assert found is not None
+    assert found.distribution.name == name
+
+
+def test_k3s_on_a_machine_of_a_cloud_is_k3s() -> None:
+    cloud = node(provider="aws:///us-west-2a/i-0abc", kubeletVersion="v1.33.4+k3s1")
+    found = recognized(preflight_facts(kubernetes="v1.33.4+k3s1", nodes=[cloud], schedulers=NO_PODS))
+    assert found is not None
+    assert found.distribution.name == "k3s"
+
+
+def test_a_machine_of_a_cloud_alone_says_nothing_of_who_runs_the_control_plane() -> None:
+    facts = preflight_facts(nodes=[node(provider="aws:///us-west-2a/i-0abc")])
+    found = recognized(facts)
+    assert found is not None
+    assert found.distribution.name == "kubeadm"
+
+
+def test_where_dedicated_suits_the_answer_says_how_to_install_it() -> None:
+    answer = distribution_answer(CLUSTERS["EKS"])
+    assert answer.verdict is Verdict.NOTE
+    assert answer.found == "EKS (version v1.33.4-eks-e386d34): AWS runs kube-scheduler"
+    assert answer.to_do.startswith("Take backend Dedicated, as in config/samples/managed-control-plane.yaml")
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/ ")
+
+
+def test_without_a_policy_that_points_pods_at_it_only_the_scheduler_is_installed() -> None:
+    answer = distribution_answer(replace(CLUSTERS["EKS"], admission={}))
+    assert answer.command.startswith("kubectl apply -k manifests/dedicated/scheduler/ ")
+
+
+def test_an_unknown_distribution_gets_what_suits_the_kube_scheduler_that_is_seen() -> None:
+    foreign = preflight_facts(schedulers=[RKE2_SCHEDULER])
+    assert distribution_answer(foreign).verdict is Verdict.NOTE
+    assert recommended_backend(foreign) is Backend.KUBE_SCHEDULER
+    assert recommended_backend(replace(foreign, schedulers=())) is Backend.DEDICATED
