@@ -15,6 +15,7 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.health.card_health import faults_of, recorded_health
 from gpushare_plugin.decide.health.fault_events import fault_events
@@ -87,10 +88,10 @@ class StatusWriter:
         A CRD of another version may leave out what a later start has to know: a dry run shows what would be
         kept, before anything that was recorded is overwritten.
         """
-        share_node, layout = self.state.share_node, offering.layout
-        if layout is None or share_node is None or is_recorded(offering, share_node):
-            return None
         async with self._writing:
+            share_node, layout = self.state.share_node, offering.layout
+            if layout is None or share_node is None or is_recorded(offering, share_node):
+                return None
             status = self._status(share_node, offering)
             for dry_run in (True, False):
                 written = await self._write(share_node, status, dry_run=dry_run)
@@ -105,9 +106,8 @@ class StatusWriter:
     ) -> GPUShareNode | None:
         """Returns what the API server keeps of it, or None when it is not written."""
         path = f"{SHARE_NODES}/{share_node.metadata.name}/status"
-        body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
-            answer = await self.client.merge(path, body, dry_run=dry_run)
+            answer = await self.client.merge(path, in_place_of(share_node, status), dry_run=dry_run)
             written = GPUShareNode.from_json(answer)
         except (ApiError, UnreachableError, msgspec.ValidationError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
@@ -221,3 +221,16 @@ class StatusWriter:
                 [condition.type for condition in share_node.status.conditions],
             ),
         )
+
+
+def in_place_of(share_node: GPUShareNode, status: NodeStatus) -> Json:
+    """Returns the merge patch that replaces the status of this very version of ``share_node``.
+
+    The API server may carry out a write long after its connection broke, also one of a former process: it
+    must not undo a newer one. The UID would be no precondition: the API server ignores it in a write of a
+    status. Source: ``statusStrategy`` of ``registry/customresource`` of apiextensions-apiserver (1.36).
+    """
+    return {
+        "metadata": {"resourceVersion": share_node.metadata.resource_version},
+        "status": status.to_json(),
+    }

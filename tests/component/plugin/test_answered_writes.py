@@ -1,4 +1,4 @@
-"""What the API server answers to a write of the status may be news itself."""
+"""A status is written in place of the one that is known, or not at all."""
 
 import pytest
 from tests.fakes.books import Node, run_now
@@ -19,10 +19,10 @@ def cluster() -> Cluster:
     return made
 
 
-def _write_another_status(node: Node) -> None:
+def _write_another_status(node: Node) -> bool:
     node.registration = RegistrationState(registered=False, message="away")
     node.state.changed.clear()
-    assert run_now(node.reconciler.write_status())
+    return run_now(node.reconciler.write_status())
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,19 @@ def _write_another_status(node: Node) -> None:
         pytest.param({"metadata": {"annotations": {CORDON_ANNOTATION: "1"}}}, id="a cordon"),
     ],
 )
-def test_what_people_changed_meanwhile_is_looked_at_though_the_watch_has_nothing_newer(
-    cluster: Cluster, change: Json
-) -> None:
-    """A watch that broke off meanwhile lists what the write was answered, to the letter."""
+def test_a_status_waits_until_the_watch_has_shown_what_people_changed(cluster: Cluster, change: Json) -> None:
     before, node = cluster.share_nodes[NAME], cluster.nodes[NAME]
-    cluster.share_nodes[NAME] = before | {key: before[key] | value for key, value in change.items()}
-    _write_another_status(node)
-    node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
+    changed = cluster.put_share_node(before | {key: before[key] | value for key, value in change.items()})
+    assert not _write_another_status(node)
+    assert cluster.share_nodes[NAME] == changed
+    node.state.put_share_node(GPUShareNode.from_json(changed))
     assert node.state.changed.is_set()
+    assert _write_another_status(node)
 
 
 def test_a_status_that_is_answered_as_it_was_written_is_no_change(cluster: Cluster) -> None:
     node = cluster.nodes[NAME]
-    _write_another_status(node)
+    assert _write_another_status(node)
     node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
     assert not node.state.changed.is_set()
 
