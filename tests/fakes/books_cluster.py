@@ -1,6 +1,6 @@
 """The API server and the extender of a cluster without sockets, and the other opinion on all books."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.kube.response import Page
 from gpushare_core.scheduling.fit.candidates import prioritize_nodes
 from gpushare_core.scheduling.fit.filter import filter_nodes
 from gpushare_core.scheduling.ledger.ledger import Ledger
@@ -197,6 +198,12 @@ class Cluster:
         pod.body["metadata"]["annotations"] |= body["metadata"]["annotations"]
         self.ledger.set_pod(self._read_holder(pod))
         return pod.body
+
+    async def pages(self, path: str, *, limit: int, field_selector: str) -> AsyncIterator[Page]:
+        """The GPUShareNode of one name."""
+        assert (path, limit) == (SHARE_NODES, 1)
+        found = self.share_nodes.get(field_selector.removeprefix("metadata.name="))
+        yield Page([found] if found else [], str(self.version))
 
     def _merge_status(self, name: str, body: Json, *, dry_run: bool) -> Json:
         """As the API server: it looks at the version, and not at the UID."""

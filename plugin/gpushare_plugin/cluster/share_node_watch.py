@@ -50,15 +50,20 @@ class ShareNodeWatch:
         return version < version_number(str(known.metadata.resource_version))
 
     def _store(self, item: Json | None) -> None:
-        try:
-            self._state.put_share_node(GPUShareNode.from_json(item) if item else None)
-        except msgspec.ValidationError as error:
-            self._state.put_unreadable(_version_of(item), str(error))
-            _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
+        store_share_node(self._state, item)
         share_node = self._state.share_node
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):
             _log.info("logging from level %s upwards now", level)
+
+
+def store_share_node(state: PluginState, item: Json | None) -> None:
+    """Stores ``item`` as the newest there is; None: there is none."""
+    try:
+        state.put_share_node(GPUShareNode.from_json(item) if item else None)
+    except msgspec.ValidationError as error:
+        state.put_unreadable(_version_of(item), str(error))
+        _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
 
 
 def _version_of(item: Json | None) -> str:
