@@ -188,6 +188,8 @@ def _kubeconfig(options: argparse.Namespace) -> None:
 
 def _preflight(_: argparse.Namespace) -> None:
     preflight.check(preflight.Machine.this())
+    # make asks before it starts what takes minutes.
+    chosen_minor()
     to_stderr("this machine can run a local cluster")
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from gpushare_localcluster import preflight, processes
 from gpushare_localcluster.build.binary import Binary, ensure_binary
@@ -191,9 +192,14 @@ class LocalCluster:
     def kubernetes(self) -> Minor:
         """The control plane's, or the one that the environment chooses before the first start."""
         try:
-            return minor_named(json.loads(self._config_file.read_bytes())["kubernetes"])
+            name = self._config().get("kubernetes")
         except FileNotFoundError:
-            return chosen_minor()
+            name = None
+        return minor_named(name) if name else chosen_minor()
+
+    def _config(self) -> dict[str, Any]:
+        config: dict[str, Any] = json.loads(self._config_file.read_bytes())
+        return config
 
     @property
     def binary(self) -> Binary:
@@ -310,12 +316,16 @@ class LocalCluster:
     def upgrade_control_plane(self, minor: Minor) -> None:
         """Replaces the apiserver, the controller manager and kube-scheduler's manifests, as `kubeadm upgrade
         apply` does; returns when the API server is that of ``minor``. etcd and kubelets stay."""
+        if self._config()["containerd"]:
+            raise LocalClusterError(
+                "A control plane with containerd cannot be upgraded: its nodes have one version of "
+                "kube-scheduler's image. Start the cluster without containerd."
+            )
         binary = self._binary_of(minor)
         self._offer(binary)
         content = {"program": str(binary.path), "version": minor.version}
         self._supervisor.post("/control-plane/upgrade", content, timeout=UPGRADE_SECONDS)
-        config = json.loads(self._config_file.read_bytes())
-        self._config_file.write_text(json.dumps({**config, "kubernetes": minor.name}, indent=2))
+        self._config_file.write_text(json.dumps({**self._config(), "kubernetes": minor.name}, indent=2))
 
     def upgrade_kubelet(self, name: str, minor: Minor) -> None:
         """Replaces a node's kubelet, as a package manager does; its containers go on. Returns when the new

@@ -174,7 +174,7 @@ class KubernetesUpgrade:
         self.cluster.kubectl("delete", "pod", "-n", self.namespace, "too-large")
 
     def check_bound_once(self) -> None:
-        """kube-scheduler tells of a bind by an Event; one that it could not write, it has not bound twice."""
+        """No pod has two Events of a bind."""
         events = get(self.cluster, f"/api/v1/namespaces/{self.namespace}/events")["items"]
         bound = [event["involvedObject"]["name"] for event in events if event["reason"] == "Scheduled"]
         assert len(bound) == len({*bound})

@@ -105,8 +105,8 @@ def device(name: str, host: str) -> Json:
 
 
 @pytest.fixture
-def nvidia(installed: Product) -> Iterator[Product]:
-    """Two cards of NVIDIA's, and a specification as `nvidia-ctk cdi generate` writes it."""
+def nvidia(installed: Product) -> Product:
+    """Two cards of NVIDIA's, no policy being left; a specification as `nvidia-ctk cdi generate` writes it."""
     folder = installed.cluster.node_path(NODE, DRIVER)
     folder.mkdir()
     driver = StubDriver(folder)
@@ -121,8 +121,7 @@ def nvidia(installed: Product) -> Iterator[Product]:
     )
     put(installed.cluster, NVIDIA, nvidias_specification())
     apply(installed, {"source": "NVML", "injection": "CDI"})
-    yield installed
-    installed.delete("default")
+    return installed
 
 
 def nvidias_specification() -> Json:

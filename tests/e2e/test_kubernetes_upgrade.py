@@ -41,6 +41,12 @@ def path() -> Sequence[Minor]:
     return upgrade_path()
 
 
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cluster's: the paths of sockets below it may not be long."""
+    return tmp_path_factory.mktemp("cluster")
+
+
 def sharing(backend: str) -> Json:
     """Two nodes of four cards."""
     body = policy("default", nodes=[*WORKERS], cards=4)
@@ -49,9 +55,9 @@ def sharing(backend: str) -> Json:
 
 
 def test_kube_scheduler_is_connected_again_and_pods_keep_their_cards(
-    path: Sequence[Minor], tmp_path: Path
+    path: Sequence[Minor], folder: Path
 ) -> None:
-    with upgraded(tmp_path, path) as upgrade:
+    with upgraded(folder, path) as upgrade:
         untouched = files(upgrade.cluster)
         upgrade.product.apply(sharing("KubeScheduler"))
         upgrade.product.await_ready("default")
@@ -95,9 +101,9 @@ def go_on_with_kube_scheduler(upgrade: KubernetesUpgrade, minor: Minor) -> bytes
 
 
 def test_the_schedulers_own_version_follows_and_pods_keep_coming_to_it(
-    path: Sequence[Minor], tmp_path: Path
+    path: Sequence[Minor], folder: Path
 ) -> None:
-    with upgraded(tmp_path, path, flags=flags_for_policies(path[0])) as upgrade:
+    with upgraded(folder, path, flags=flags_for_policies(path[0])) as upgrade:
         cluster = upgrade.cluster
         cluster.kubectl("apply", "-k", str(DEDICATED / "scheduler"))
         manifest = (DEDICATED / "pods.yaml").read_text()

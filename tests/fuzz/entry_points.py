@@ -140,9 +140,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_hostctl.decide.run.process_identity:_socket": (
         "gpushare_hostctl.decide.run.process_identity:listening_sockets"
     ),
-    "gpushare_hostctl.decide.scheduler.rendering:_check": (
-        "gpushare_hostctl.decide.scheduler.rendering:render"
-    ),
     "gpushare_hostctl.decide.scheduler.scheduler_config:_burst": (
         "gpushare_hostctl.decide.scheduler.rendering:render"
     ),

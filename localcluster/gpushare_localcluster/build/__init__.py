@@ -1,1 +1,1 @@
-"""What is built or fetched once and kept in a cache: the cluster, Helm, Volcano, Debian's containerd."""
+"""What is built or fetched once and kept in a cache: the cluster, Helm, Volcano, containerd."""

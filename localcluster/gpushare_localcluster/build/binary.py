@@ -1,17 +1,18 @@
 """The program of all components of the cluster: built once, cached by the content of its sources."""
 
 import hashlib
+import json
 import os
-import shutil
+import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.kept_builds import delete_outdated, note_use
 from gpushare_localcluster.build.lock import Report, locked
-from gpushare_localcluster.build.minors import DEFAULT, Minor, chosen_minor
+from gpushare_localcluster.build.minors import CHOICE, DEFAULT, Minor, chosen_minor
 from gpushare_localcluster.build.progress import BuildProgress, Pace, run_watched, terminal_of
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -20,12 +21,6 @@ SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
 WITHOUT_C = {"CGO_ENABLED": "0"}
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")
-KEPT_BUILDS = 3
-"""Of each minor of Kubernetes."""
-KEPT_SECONDS = 24 * 3600.0
-"""After its last use: a running cluster starts programs from its build."""
-UNUSED_SECONDS = 14 * KEPT_SECONDS
-"""After these even the last build of a minor goes, once something else is built."""
 MODULE_FILES = ("go.mod", "go.sum")
 
 
@@ -62,11 +57,11 @@ def ensure_binary(
     go = toolchain.find_go(cache, report=report)
     folder = cache / build_name(minor, toolchain.version(go))
     program = folder / "localcluster"
+    note_use(folder)
     # No lock where there is nothing to build: another process may be building something else.
     if not program.exists():
         with locked(cache / "lock", report=report):
             _build_once(go, program, minor, report=report)
-    folder.touch()
     return _link(program, folder, minor)
 
 
@@ -82,9 +77,7 @@ def _build_once(go: Path, program: Path, minor: Minor, *, report: Report) -> Non
     if program.exists():
         return
     build(go, program.parent, minor, report=report)
-    builds = [path.parent for path in program.parent.parent.glob("*/localcluster")]
-    for old in outdated(builds, now=time.time()):
-        shutil.rmtree(old)
+    delete_outdated(program.parent.parent)
 
 
 def build_name(minor: Minor, compiler: str) -> str:
@@ -196,28 +189,29 @@ def _stale_packages(
     return frozenset(line for line in lines if line and " " not in line) if status == 0 else frozenset()
 
 
-def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:
-    """Returns the builds to delete. ``now``: seconds since the epoch.
-
-    A build stays for KEPT_SECONDS after its last use. Those of a minor used last stay for UNUSED_SECONDS:
-    several minors are in use side by side.
-    """
-    used = {build: build.stat().st_mtime for build in builds}
-    by_minor: dict[str, list[Path]] = {}
-    for build in sorted(builds, key=used.__getitem__, reverse=True):
-        by_minor.setdefault(build.name.rpartition("-")[0], []).append(build)
-    rarely = {build for group in by_minor.values() for build in group[KEPT_BUILDS:]}
-    kept = {build: KEPT_SECONDS if build in rarely else UNUSED_SECONDS for build in builds}
-    return [build for build in builds if now - used[build] > kept[build]]
-
-
 def _use_prebuilt(binary: Path, cache: Path, minor: Minor) -> Binary:
     if not (binary.is_file() and os.access(binary, os.X_OK)):
         raise LocalClusterError(
             f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
         )
     name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
-    return _link(binary.resolve(), cache / "prebuilt" / name, minor)
+    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor)
+    if (version := _version_of(linked)) not in ("", minor.version):
+        raise LocalClusterError(
+            f"{PREBUILT} names {binary}, which is Kubernetes {version}; asked for is {minor.version}: set"
+            f" {CHOICE} to the minor that it is, name another one, or unset it."
+        )
+    return linked
+
+
+def _version_of(binary: Binary) -> str:
+    """Returns what the program says of itself, such as ``v1.34.4``; empty where it does not."""
+    command = [str(binary.kubectl), "version", "--client", "--output=json"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+        return str(json.loads(done.stdout)["clientVersion"]["gitVersion"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _link(binary: Path, folder: Path, minor: Minor) -> Binary:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.build.binary import SOURCES, WITHOUT_C, compile_program, fingerprint
+from gpushare_localcluster.build.kept_builds import delete_outdated, note_use
 from gpushare_localcluster.build.lock import Report, locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -80,6 +81,7 @@ def ensure_module(
     cache, sources = cache_folder(environment), SOURCES / module.folder
     go = toolchain.find_go(cache, report=report)
     folder = cache / module.folder / fingerprint(sources, f"{toolchain.version(go)}{module.tags}")
+    note_use(folder)
     if _missing(module, folder):
         with locked(cache / "lock", report=report):
             if missing := _missing(module, folder):
@@ -92,6 +94,7 @@ def ensure_module(
                     compile_program(command, sources, unfinished, report=report, variables=variables)
                     finish(go, sources, folder)
                     unfinished.rename(folder / name)
+                delete_outdated(folder.parent)
     return folder
 
 

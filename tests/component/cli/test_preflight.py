@@ -16,6 +16,7 @@ from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.report import PreflightReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.preflight.kubelets import MAX_ASKED
+from gpushare_cli.gather.preflight.preflight_facts import MAX_PAGES
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -174,6 +175,14 @@ async def test_what_is_forbidden_is_unknown_for_its_questions_alone(path: str, q
     assert "Unknown: " in printed(report, "preflight")
 
 
+async def test_who_may_read_nothing_is_told_so() -> None:
+    others = (OWN_GROUP, namespace_path("gpushare-system"))
+    report = await preflight(dict.fromkeys((*fitting(), *others), 403))
+    assert set(verdicts(report).values()) == {Verdict.UNKNOWN}
+    assert report.exit_status is ExitStatus.CANNOT_LOOK
+    assert printed(report, "preflight").startswith("Nothing could be read\n")
+
+
 async def test_who_may_not_ask_kubelets_loses_what_they_alone_know() -> None:
     report = await preflight(fitting(), kubelet=403)
     unknown = {question for question, verdict in verdicts(report).items() if verdict is Verdict.UNKNOWN}
@@ -207,6 +216,15 @@ async def test_pods_are_read_by_selectors_and_nodes_in_one_list() -> None:
     assert len(listed) == 3
     assert all("labelSelector=" in line for line in listed)
     assert len([line for line in cluster.asked if line.startswith(f"GET {NODES}?")]) == 1
+
+
+async def test_of_thousands_of_daemon_sets_the_rest_is_said_not_to_be_read() -> None:
+    endless = {**items(), "metadata": {"resourceVersion": "1", "continue": "more"}}
+    cluster = AskedCluster({**fitting(), DAEMON_SETS: endless})
+    report = await cluster.run()
+    assert len([line for line in cluster.asked if line.startswith(f"GET {DAEMON_SETS}?")]) == MAX_PAGES
+    assert verdicts(report)["other plugins"] is Verdict.UNKNOWN
+    assert report.unread[0].reason == "there are more than 2,000; the rest was not looked at"
 
 
 async def test_nothing_is_written_but_reviews_of_ones_own_access() -> None:

@@ -1,7 +1,6 @@
 """The local cluster's program: named by its sources, built once, found again."""
 
 import fcntl
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,34 +55,6 @@ def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
         assert f"k8s.io/component-base/version.{setting}" in flags
 
 
-def use(build: Path, *, at: int) -> None:
-    build.mkdir()
-    os.utime(build, (at, at))
-
-
-def test_minors_beside_each_other_delete_none_of_each_other(tmp_path: Path) -> None:
-    builds = [tmp_path / f"{minor.name}-{name}" for minor in MINORS for name in "abc"]
-    for build in builds:
-        use(build, at=1000)
-    assert binary.outdated(builds, now=1001 + binary.KEPT_SECONDS) == []
-
-
-def test_a_minor_that_nobody_uses_any_more_goes(tmp_path: Path) -> None:
-    builds = [tmp_path / "1.35-a", tmp_path / "1.36-a"]
-    for build, used in zip(builds, (1000, 2000), strict=True):
-        use(build, at=used)
-    assert binary.outdated(builds, now=1001 + binary.UNUSED_SECONDS) == builds[:1]
-
-
-def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
-    builds = [tmp_path / f"1.36-{name}" for name in "abcde"]
-    for age, build in enumerate(builds):
-        use(build, at=1000 - age)
-    assert binary.outdated(builds, now=997 + binary.KEPT_SECONDS) == builds[4:], "no cluster of theirs runs"
-    assert binary.outdated(builds, now=1000 + binary.KEPT_SECONDS) == builds[3:]
-    assert binary.outdated(builds, now=1001) == [], "clusters of theirs may run"
-
-
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
     prebuilt = tmp_path / "elsewhere"
     prebuilt.write_text("#!/bin/sh\n")
@@ -110,9 +81,20 @@ def test_a_prebuilt_binary_is_of_the_minor_that_the_environment_chooses(tmp_path
     assert found.minor == minor_named("1.34")
 
 
+def test_a_prebuilt_binary_of_another_minor_is_refused(tmp_path: Path) -> None:
+    prebuilt = tmp_path / "older"
+    prebuilt.write_text("""#!/bin/sh\necho '{"clientVersion": {"gitVersion": "v1.36.3"}}'\n""")
+    prebuilt.chmod(0o755)
+    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path)}
+    with pytest.raises(LocalClusterError, match=r"is Kubernetes v1\.36\.3; asked for is v1\.37"):
+        binary.ensure_binary(report=pytest.fail, environment=environment)
+    chosen = {**environment, CHOICE: "1.36"}
+    assert binary.ensure_binary(report=pytest.fail, environment=chosen).path == prebuilt
+
+
 def test_a_link_to_a_binary_that_is_gone_is_replaced(tmp_path: Path) -> None:
     prebuilt = tmp_path / "elsewhere"
-    prebuilt.write_text("")
+    prebuilt.write_text("#!/bin/sh\n")
     prebuilt.chmod(0o755)
     environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     kubectl = binary.ensure_binary(report=pytest.fail, environment=environment).kubectl

@@ -10,7 +10,7 @@ from gpushare_core.api.share_node import ISOLATION_FOLDER
 from gpushare_localcluster import processes
 from gpushare_localcluster.build.binary import Binary
 from gpushare_localcluster.build.container_runtime import ContainerRuntime
-from gpushare_localcluster.build.minors import MINORS, minor_named
+from gpushare_localcluster.build.minors import CHOICE, MINORS, minor_named
 from gpushare_localcluster.cluster import LocalCluster, is_free
 from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
@@ -24,6 +24,14 @@ BINARIES = {
     minor: Binary(path=Path(f"/cache/{minor.name}/localcluster"), programs=Path(f"/cache/{minor.name}"))
     for minor in MINORS
 }
+
+
+def test_a_cluster_of_a_version_that_wrote_no_minor_down_is_still_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CHOICE, "1.36")
+    (tmp_path / "config.json").write_text("{}")
+    assert LocalCluster(tmp_path).kubernetes == minor_named("1.36")
 
 
 def test_nodes_are_numbered_by_their_role() -> None:
@@ -82,6 +90,17 @@ def test_real_containers_get_the_archives_of_their_images() -> None:
         "plugins": "/cache/cni",
         "images": ["/state/programs.tar", "/images/gpushare.tar"],
     }
+
+
+def test_a_running_cluster_keeps_the_kubectl_of_its_minor(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kubernetes": "1.34", "containerd": {}}')
+    assert LocalCluster(tmp_path).kubernetes == minor_named("1.34")
+
+
+def test_a_control_plane_with_real_containers_is_not_upgraded_halfway(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kubernetes": "1.34", "containerd": {"packages": "/cache"}}')
+    with pytest.raises(LocalClusterError, match="cannot be upgraded"):
+        LocalCluster(tmp_path).upgrade_control_plane(minor_named("1.35"))
 
 
 @pytest.mark.parametrize(

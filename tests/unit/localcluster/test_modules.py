@@ -1,5 +1,6 @@
 """Programs from their Go modules: each built once; runc with C, and libseccomp as a part of it."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -49,6 +50,16 @@ def test_a_program_is_built_once_and_found_from_then_on(calls: Path) -> None:
     helm = modules.ensure_helm(report=silent)
     assert modules.ensure_helm(report=pytest.fail) == helm
     assert calls.read_text().split() == ["helm.sh/helm/v3/cmd/helm"]
+
+
+def test_an_older_build_that_nobody_uses_is_deleted() -> None:
+    helm = modules.ensure_helm(report=silent)
+    old = helm.parents[1] / "0123456789abcdef"
+    old.mkdir()
+    os.utime(old, (0, 0))
+    helm.unlink()
+    assert modules.ensure_helm(report=silent) == helm
+    assert not old.exists()
 
 
 def test_real_containers_have_all_their_programs() -> None:

@@ -1,4 +1,4 @@
-"""Debian's packages for real containers: fetched into a folder whole, or not at all."""
+"""Packages of Debian: fetched into a folder whole, or not at all."""
 
 from pathlib import Path
 

@@ -8,6 +8,7 @@ import pytest
 
 from gpushare_localcluster import cli, preflight
 from gpushare_localcluster.build.binary import PREBUILT
+from gpushare_localcluster.build.minors import CHOICE
 from gpushare_localcluster.errors import LocalClusterError
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -126,3 +127,12 @@ def test_make_looks_at_the_machine_before_anything_else(target: str) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[0] == ".venv/bin/localcluster preflight"
+
+
+def test_a_minor_that_is_not_there_is_said_before_anything_takes_minutes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on(monkeypatch, machine())
+    monkeypatch.setenv(CHOICE, "9.9")
+    assert cli.main(["preflight"]) == 1
+    assert "has no Kubernetes '9.9'; it has 1.32, " in capsys.readouterr().err

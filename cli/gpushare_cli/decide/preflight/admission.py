@@ -30,7 +30,7 @@ def admission_answer(facts: PreflightFacts) -> PreflightAnswer:
             verdict=Verdict.NOTE,
             found=found,
             to_do=f"Write {mutating} before you apply manifests/dedicated/; the chart takes what is served.",
-            command=f"sed -i s#k8s.io/v1$#k8s.io/{mutating}# manifests/dedicated/pods.yaml",
+            command=f"sed -i 's#k8s.io/v1$#k8s.io/{mutating}#' manifests/dedicated/pods.yaml",
         )
     return PreflightAnswer(
         verdict=Verdict.NOTE,

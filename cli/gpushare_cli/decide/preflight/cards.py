@@ -13,10 +13,14 @@ VENDOR = "10de"
 PCI_PREFIX = "feature.node.kubernetes.io/pci-"
 CLOUD_LABELS = (
     "cloud.google.com/gke-accelerator",
+    "eks.amazonaws.com/instance-gpu-manufacturer",
     "k8s.amazonaws.com/accelerator",
-    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-manufacturer",
+    "karpenter.k8s.aws/instance-gpu-manufacturer",
     "kubernetes.azure.com/accelerator",
 )
+CLOUD_VALUE = "nvidia"
+"""At the beginning of their values, such as ``nvidia-l4``; cards of others have such labels, too."""
 DRIVER_LABELS = (
     ("nvidia.com/cuda.driver-version.full",),
     ("nvidia.com/cuda.driver.major", "nvidia.com/cuda.driver.minor", "nvidia.com/cuda.driver.rev"),
@@ -30,7 +34,7 @@ def has_cards(node: PreflightNode) -> bool:
     return (
         node.labels.get(PRESENT) == "true"
         or node.offers(WHOLE_CARDS)
-        or any(label in node.labels for label in CLOUD_LABELS)
+        or any(node.labels.get(label, "").startswith(CLOUD_VALUE) for label in CLOUD_LABELS)
         or any(
             name.startswith(PCI_PREFIX) and VENDOR in name and value == "true"
             for name, value in node.labels.items()

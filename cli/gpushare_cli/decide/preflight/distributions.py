@@ -14,6 +14,9 @@ from gpushare_core.api.enums import Backend
 
 KUBEADM_FLAG = "--kubeconfig=/etc/kubernetes/scheduler.conf"
 """Of kube-scheduler, as kubeadm writes its static pod."""
+MANIFEST_FOLDER = "/etc/kubernetes/manifests"
+HOST_FOLDER = "/etc/kubernetes/"
+"""What hostctl mounts of a host."""
 BACKENDS_PAGE = "docs/scheduler-backends.md"
 POLICY = "config/samples/managed-control-plane.yaml"
 """A policy with backend Dedicated."""
@@ -140,11 +143,29 @@ def recognized(facts: PreflightFacts) -> RecognizedDistribution | None:
 
 
 def recommended_backend(facts: PreflightFacts) -> Backend:
-    """Returns what suits the distribution, else what suits the kube-scheduler that is seen."""
-    if found := recognized(facts):
-        return found.distribution.backend
-    is_editable = any(pod.is_static and pod.is_from_file for pod in facts.schedulers)
+    """Returns what suits the distribution and the kube-scheduler that is seen."""
+    is_there = recognized(facts) is not None or facts.static_schedulers
+    is_editable = is_there and takes_edits(facts) and not any(edit_obstacles(facts))
     return Backend.KUBE_SCHEDULER if is_editable else Backend.DEDICATED
+
+
+def takes_edits(facts: PreflightFacts) -> bool:
+    """Returns whether an edit of kube-scheduler lasts there; of an unknown distribution it is taken to."""
+    found = recognized(facts)
+    return found is None or found.distribution.backend is Backend.KUBE_SCHEDULER
+
+
+def edit_obstacles(facts: PreflightFacts) -> Iterator[str]:
+    """Yields why backend KubeScheduler could not edit one of the static pods; clauses."""
+    for pod in facts.static_schedulers:
+        folder = facts.kubelets.static_pods.get(pod.node, MANIFEST_FOLDER)
+        if not pod.is_from_file:
+            yield f"the kubelet of {pod.node} does not read it from a file"
+        elif folder.rstrip("/") != MANIFEST_FOLDER:
+            yield f"the kubelet of {pod.node} reads static pods from {folder or 'no folder'}"
+        config = pod.own_config
+        if config and not config.startswith(HOST_FOLDER):
+            yield f"its configuration {config} on {pod.node} does not lie below {HOST_FOLDER}"
 
 
 def distribution_answer(facts: PreflightFacts) -> PreflightAnswer:
@@ -153,7 +174,7 @@ def distribution_answer(facts: PreflightFacts) -> PreflightAnswer:
         return PreflightAnswer(
             verdict=Verdict.NOTE,
             found="not recognized",
-            to_do=f"By what is seen of kube-scheduler, backend {backend} suits; see {BACKENDS_PAGE}.",
+            to_do=f"Take backend {backend}, by what is seen of kube-scheduler; see {BACKENDS_PAGE}.",
             command=_command(facts),
         )
     distribution = found.distribution

@@ -76,6 +76,10 @@ class PreflightFacts:
     own: PreflightInstallation = field(default_factory=PreflightInstallation)
     unread: Sequence[UnreadPart] = ()
 
+    @property
+    def static_schedulers(self) -> Sequence[KubeSchedulerPod]:
+        return [pod for pod in self.schedulers if pod.is_static]
+
     def admission_version(self, plural: str) -> str:
         """Returns the best version in which that kind is served; empty: in none."""
         return next((one for one in ADMISSION_VERSIONS if plural in self.admission.get(one, ())), "")

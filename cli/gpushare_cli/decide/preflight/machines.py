@@ -4,7 +4,8 @@ import re
 
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.facts import PreflightFacts
-from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, places
+from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, known_answer, places
+from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.text.whole_number import whole_number
 
 CDI_SINCE = {"containerd": (1, 7), "cri-o": (1, 23)}
@@ -63,10 +64,11 @@ def systems_answer(facts: PreflightFacts) -> PreflightAnswer:
     images = grouped_nodes(facts.nodes, lambda node: node.machine.os_image)
     kernels = grouped_nodes(facts.nodes, lambda node: node.machine.kernel_version)
     found = f"{groups_text(processors)}; {groups_text(images)}; kernel {groups_text(kernels)}"
-    other = tuple(sorted(n for kind, names in processors.items() if kind != f"linux/{RUN}" for n in names))
+    tried = {f"linux/{RUN}", UNKNOWN}
+    other = tuple(sorted(n for kind, names in processors.items() if kind not in tried for n in names))
     if not other:
-        return PreflightAnswer(verdict=Verdict.OK, found=found)
-    if set(processors) <= {f"linux/{RUN}", f"linux/{BELIEVED}"}:
+        return known_answer(found, processors.get(UNKNOWN, ()))
+    if set(processors) <= {*tried, f"linux/{BELIEVED}"}:
         to_do = (
             f"Try gpushare on {places(other)} first: on linux/{BELIEVED} it is believed to run, not tested."
         )

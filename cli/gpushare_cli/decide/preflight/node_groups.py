@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.objects import PreflightNode
 from gpushare_cli.wording import counted, listed
 from gpushare_core.api.conditions import UNKNOWN
@@ -38,6 +39,19 @@ def groups_text(groups: Mapping[str, Sequence[str]], *, rest: int = 0) -> str:
     parts = [f"{value} on {_some(names)}" for value, names in groups.items()]
     more = f" and {counted(len(parts) - MAX_GROUPS, 'other')}" if len(parts) > MAX_GROUPS else ""
     return ", ".join(parts[:MAX_GROUPS]) + more + (f"; unknown on {counted(rest, 'other')}" if rest else "")
+
+
+def known_answer(found: str, silent: Sequence[str]) -> PreflightAnswer:
+    """``silent``: nodes whose kubelet has not said it yet."""
+    if not silent:
+        return PreflightAnswer(verdict=Verdict.OK, found=found)
+    return PreflightAnswer(
+        verdict=Verdict.UNKNOWN,
+        found=found,
+        to_do=f"The kubelet of {places(silent)} has not said it: see whether it has ever run.",
+        command=f"kubectl describe node {silent[0]}",
+        nodes=tuple(sorted(silent)),
+    )
 
 
 def places(names: Sequence[str]) -> str:

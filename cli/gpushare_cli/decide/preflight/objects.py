@@ -11,6 +11,9 @@ from gpushare_core.placement.quantity import read_amount
 SOURCE_ANNOTATION = "kubernetes.io/config.source"
 """By a kubelet, on the mirror of a static pod: ``file``, or ``http`` where it fetches its pods."""
 
+CONFIG_FLAG = "--config="
+OUR_FOLDER = "/etc/kubernetes/gpushare/"
+
 
 class PreflightMeta(Struct):
     name: str = ""
@@ -96,6 +99,20 @@ class KubeSchedulerPod(Struct):
     @property
     def image(self) -> str:
         return next((container.image for container in self.spec.containers or ()), "")
+
+    @property
+    def configs(self) -> list[str]:
+        """Paths, the one that counts last."""
+        return [flag.removeprefix(CONFIG_FLAG) for flag in self.flags if flag.startswith(CONFIG_FLAG)]
+
+    @property
+    def is_connected(self) -> bool:
+        return any(path.startswith(OUR_FOLDER) for path in self.configs)
+
+    @property
+    def own_config(self) -> str:
+        """The configuration that people have given it; empty: none."""
+        return next((path for path in reversed(self.configs) if not path.startswith(OUR_FOLDER)), "")
 
     @property
     def flags(self) -> list[str]:

@@ -17,14 +17,14 @@ class OtherPlugin:
     images: tuple[str, ...]
     """Parts of the images of its DaemonSet."""
     resources: tuple[str, ...]
-    """What it offers on nodes."""
+    """What it offers on nodes; empty: it gives cards to ResourceClaims."""
     switched_off: str
     """A command that keeps it away from a node, or a sentence."""
 
 
 NVIDIA = OtherPlugin(
     name="NVIDIA's device plugin",
-    images=("/k8s-device-plugin", "/nvidia-gpu-device-plugin"),
+    images=("nvidia/k8s-device-plugin", "/nvidia-gpu-device-plugin"),
     resources=("nvidia.com/gpu",),
     switched_off="kubectl label node NAME nvidia.com/gpu.deploy.device-plugin=false  # with the GPU operator",
 )
@@ -60,6 +60,12 @@ OTHER_PLUGINS: Sequence[OtherPlugin] = (
         resources=("tencent.com/vcuda-core",),
         switched_off="kubectl label node NAME nvidia-device-enable-",
     ),
+    OtherPlugin(
+        name="NVIDIA's DRA driver",
+        images=("/k8s-dra-driver", "/dra-driver-nvidia-gpu"),
+        resources=(),
+        switched_off="",
+    ),
 )
 
 
@@ -88,6 +94,8 @@ def other_plugins_answer(facts: PreflightFacts) -> PreflightAnswer:
 
 def _described(plugin: OtherPlugin, sets: Sequence[str], offered: Sequence[str]) -> str:
     runs = f" (DaemonSet {', '.join(sets)})" if sets else ""
+    if not plugin.resources:
+        return f"{plugin.name}{runs}, which gives cards to ResourceClaims"
     return f"{plugin.name}{runs}" + (
         f" offers {plugin.resources[0]} on {places(offered)}" if offered else ", which offers nothing yet"
     )

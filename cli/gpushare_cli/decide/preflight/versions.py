@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from gpushare_cli.decide.preflight.answer import PreflightAnswer, Verdict
 from gpushare_cli.decide.preflight.facts import PreflightFacts
-from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, places
+from gpushare_cli.decide.preflight.node_groups import grouped_nodes, groups_text, known_answer, places
 from gpushare_cli.wording import counted
+from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.kubernetes_minors import NEWEST, OLDEST, RANGE, KubernetesSupport, minor_of, support_of
 
 MAX_MINORS_OLDER = 3
@@ -48,7 +49,7 @@ def kubelets_answer(facts: PreflightFacts) -> PreflightAnswer:
         sorted(name for version, names in groups.items() if skews[version].is_wrong for name in names)
     )
     if not wrong:
-        return PreflightAnswer(verdict=Verdict.OK, found=found)
+        return known_answer(found, groups.get(UNKNOWN, ()))
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
@@ -65,6 +66,8 @@ class KubeletSkew(NamedTuple):
 
 def _skew(kubelet: str, server: str) -> KubeletSkew:
     ours, theirs = minor_of(kubelet), minor_of(server)
+    if kubelet == UNKNOWN:
+        return KubeletSkew()
     if ours is None:
         return KubeletSkew(" (not a version)", is_wrong=True)
     if theirs is None:

@@ -128,6 +128,9 @@ async def _daemon_sets(reader: PartReader) -> list[ObservedDaemonSet]:
             if not page.metadata.next_page:
                 break
             params = {**params, "continue": page.metadata.next_page}
+        else:
+            reason = f"there are more than {PAGE * MAX_PAGES:,}; the rest was not looked at"
+            reader.unread.append(UnreadPart(part=parts.DAEMON_SETS, reason=reason))
     except (ApiError, UnreachableError) as error:
         reader.note(parts.DAEMON_SETS, error)
     return found

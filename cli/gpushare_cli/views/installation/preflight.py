@@ -46,6 +46,8 @@ def _answer(report: PreflightReport) -> Text:
     notes = _counts(report)
     if missing := len(report.of(Verdict.MISSING)):
         return heading(f"{counted(missing, 'thing')} missing{notes}", "bold red")
+    if len(report.of(Verdict.UNKNOWN)) == len(report.answers):
+        return heading("Nothing could be read", "bold yellow")
     if report.unread:
         return heading(f"Nothing is missing in what could be read{notes}", "bold yellow")
     return heading(f"{used} nothing is missing{notes}", "bold green")

@@ -1,8 +1,12 @@
 """What a preflight answers to each question."""
 
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 from msgspec import convert
 from tests.fakes.preflight_facts import CLUSTERS, node, preflight_facts, scheduler
 
@@ -15,12 +19,14 @@ from gpushare_cli.decide.preflight.objects import (
     ObservedDaemonSet,
     ObservedRuntimeClass,
     PreflightMeta,
+    PreflightNode,
 )
 from gpushare_cli.decide.preflight.report import preflight_report
 from gpushare_cli.decide.problems.facts import UnreadPart
 from gpushare_cli.report import ExitStatus
 from gpushare_core.api.names import DIALECT_LABEL, PLUGIN_NODE_LABEL
 
+MANIFESTS = Path(__file__).resolve().parents[4] / "manifests" / "dedicated"
 WITH_CARDS = {"nvidia.com/gpu.present": "true"}
 
 
@@ -73,6 +79,14 @@ def test_a_kubelet_that_does_not_fit_the_server_is_named(kubelet: str, why: str)
     assert found.nodes == ("old",)
 
 
+@pytest.mark.parametrize("question", ["kubelets", "systems"])
+def test_a_node_whose_kubelet_has_said_nothing_is_unknown(question: str) -> None:
+    silent = convert({"metadata": {"name": "new"}}, PreflightNode)
+    found = answer(question, preflight_facts(nodes=[node("a"), silent]))
+    assert (found.verdict, found.nodes) == (Verdict.UNKNOWN, ("new",))
+    assert found.command == "kubectl describe node new"
+
+
 # kube-scheduler
 
 
@@ -115,6 +129,12 @@ def test_after_the_edit_it_is_connected() -> None:
     ours = "--config=/etc/kubernetes/gpushare/scheduler-config-adc5c720c48c.yaml"
     facts = preflight_facts(schedulers=[scheduler("--config=/etc/kubernetes/mine.yaml", ours)])
     assert answer("kube-scheduler", facts).found.endswith("; connected to gpushare")
+
+
+def test_where_one_of_them_is_connected_the_others_are_not_said_to_be() -> None:
+    ours = scheduler("--config=/etc/kubernetes/gpushare/scheduler-config-adc5c720c48c.yaml", node_name="cp-2")
+    found = answer("kube-scheduler", preflight_facts(schedulers=[scheduler(), ours])).found
+    assert "; connected to gpushare on cp-2; elsewhere backend KubeScheduler adds --config" in found
 
 
 @pytest.mark.parametrize("name", ["RKE2", "Talos", "OpenShift"])
@@ -161,6 +181,19 @@ def test_the_version_to_write_is_named() -> None:
         "v1beta1": frozenset({"mutatingadmissionpolicies"}),
     }
     assert answer("admission", replace(CLUSTERS["GKE"], admission=served)).to_do.startswith("Write v1beta1 ")
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
+def test_the_command_that_writes_the_version_does_so_in_a_shell(version: str, tmp_path: Path) -> None:
+    served = {
+        "v1": frozenset({"validatingadmissionpolicies"}),
+        version: frozenset({"mutatingadmissionpolicies"}),
+    }
+    command = answer("admission", replace(CLUSTERS["GKE"], admission=served)).command
+    shutil.copytree(MANIFESTS, tmp_path / "manifests/dedicated")
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    written = list(yaml.safe_load_all((tmp_path / "manifests/dedicated/pods.yaml").read_text()))
+    assert {body["apiVersion"] for body in written} == {f"admissionregistration.k8s.io/{version}"}
 
 
 # Machines
@@ -229,6 +262,8 @@ def test_cgroups_are_never_guessed() -> None:
         {"labels": {"feature.node.kubernetes.io/pci-10de.present": "true"}},
         {"labels": {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}},
         {"labels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
+        {"labels": {"eks.amazonaws.com/instance-gpu-manufacturer": "nvidia"}},
+        {"labels": {"kubernetes.azure.com/accelerator": "nvidia"}},
         {"capacity": {"nvidia.com/gpu": "8"}},
     ],
 )
@@ -236,6 +271,20 @@ def test_a_node_with_cards_is_seen(given: dict[str, dict[str, str]]) -> None:
     report = preflight_report(preflight_facts(nodes=[node("plain"), node("gpu", **given)]))
     assert report.card_nodes == ("gpu",)
     assert report.names == ["node/gpu"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {
+            "karpenter.k8s.aws/instance-gpu-name": "radeon-pro-v520",
+            "karpenter.k8s.aws/instance-gpu-manufacturer": "amd",
+        },
+        {"kubernetes.azure.com/accelerator": "amd"},
+    ],
+)
+def test_cards_of_others_are_not_nvidias(labels: dict[str, str]) -> None:
+    assert preflight_report(preflight_facts(nodes=[node(labels=labels)])).card_nodes == ()
 
 
 def test_a_node_that_offers_none_has_none() -> None:
@@ -329,6 +378,23 @@ def test_what_gpushare_itself_offers_by_a_dialects_name_is_not_others() -> None:
 def test_a_node_that_both_serve_is_said_to_give_cards_twice() -> None:
     nodes = [node("both", labels={PLUGIN_NODE_LABEL: "default"}, capacity={"nvidia.com/gpu": "4"})]
     assert "On both, which gpushare shares" in answer("other plugins", preflight_facts(nodes=nodes)).to_do
+
+
+def test_the_device_plugin_of_amds_cards_is_not_nvidias() -> None:
+    assert verdict("other plugins", daemon_sets=[daemon_set("amd", "rocm/k8s-device-plugin")]) is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "nvcr.io/nvidia/k8s-dra-driver-gpu:v25.8.1",
+        "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1",
+    ],
+)
+def test_a_driver_that_gives_cards_to_resource_claims_is_named(image: str) -> None:
+    found = answer("other plugins", preflight_facts(daemon_sets=[daemon_set("dra", image)]))
+    assert found.verdict is Verdict.NOTE
+    assert found.found == "NVIDIA's DRA driver (DaemonSet tools/dra), which gives cards to ResourceClaims"
 
 
 def test_our_own_daemon_set_is_no_other_plugin() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts
+from tests.fakes.preflight_facts import CLUSTERS, NO_PODS, RKE2_SCHEDULER, node, preflight_facts, scheduler
 
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.distributions import (
@@ -16,6 +16,8 @@ from gpushare_cli.decide.preflight.distributions import (
     recognized,
     recommended_backend,
 )
+from gpushare_cli.decide.preflight.facts import KubeletAnswers, PreflightFacts
+from gpushare_cli.decide.preflight.scheduler import scheduler_answer
 from gpushare_core.api.enums import Backend
 
 PAGE = (Path(__file__).resolve().parents[4] / BACKENDS_PAGE).read_text()
@@ -89,3 +91,27 @@ def test_an_unknown_distribution_gets_what_suits_the_kube_scheduler_that_is_seen
     assert distribution_answer(foreign).verdict is Verdict.NOTE
     assert recommended_backend(foreign) is Backend.KUBE_SCHEDULER
     assert recommended_backend(replace(foreign, schedulers=())) is Backend.DEDICATED
+
+
+KOPS_SCHEDULER = "--config=/var/lib/kube-scheduler/config.yaml"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        preflight_facts(schedulers=[scheduler(KOPS_SCHEDULER)]),
+        preflight_facts(kubelets=KubeletAnswers(static_pods={"cp-1": "/srv/manifests"})),
+        preflight_facts(schedulers=[scheduler(), scheduler(node_name="cp-2", source="http")]),
+    ],
+)
+def test_no_backend_is_recommended_that_cannot_edit_what_is_there(facts: PreflightFacts) -> None:
+    answer = distribution_answer(facts)
+    assert recommended_backend(facts) is Backend.DEDICATED
+    assert answer.to_do.startswith("Take backend Dedicated")
+    assert answer.command
+    assert "cannot edit that" in scheduler_answer(facts).to_do
+
+
+def test_on_rke2_another_folder_of_static_pods_is_no_obstacle() -> None:
+    kubelets = KubeletAnswers(static_pods={"cp-1": "/var/lib/rancher/rke2/agent/pod-manifests"})
+    assert scheduler_answer(replace(CLUSTERS["RKE2"], kubelets=kubelets)).verdict is Verdict.OK
