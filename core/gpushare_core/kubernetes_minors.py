@@ -48,16 +48,16 @@ class KubernetesSupport(StrEnum):
     NOT_TESTED = "NotTested"
     """Newer than what tests run: everything is done as for ``NEWEST``."""
     UNKNOWN = "Unknown"
-    """Its version cannot be read: it is not refused."""
+    """Its version cannot be read, or it was built without one and says ``v0.0.0``: it is not refused."""
 
 
 def support_of(version: str) -> KubernetesSupport:
     """
-    >>> [str(support_of(version)) for version in ("v1.31.9", "v1.32.0", "v1.38.0+k3s1", "")]
-    ['TooOld', 'Supported', 'NotTested', 'Unknown']
+    >>> [str(support_of(version)) for version in ("v1.31.9", "v1.32.0", "v1.38.0+k3s1", "", "v0.0.0-master")]
+    ['TooOld', 'Supported', 'NotTested', 'Unknown', 'Unknown']
     """
     minor = minor_of(version)
-    if minor is None:
+    if minor is None or minor.major == 0:
         return KubernetesSupport.UNKNOWN
     if minor < OLDEST:
         return KubernetesSupport.TOO_OLD

@@ -8,7 +8,7 @@ from itertools import chain
 import msgspec
 
 from gpushare_core.api.plugin_heartbeat import IsolationFiles
-from gpushare_core.api.share_node import Devices, GPUShareNode, NodeStatus
+from gpushare_core.api.share_node import Devices, GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -203,24 +203,27 @@ class PluginState:
             self.preferred.pop(uid, None)
             self.changed.set()
 
-    def put_share_node(self, share_node: GPUShareNode | None, problem: str = "") -> None:
-        """Stores the GPUShareNode; with a ``problem``, it is the one before and the newest cannot be read."""
+    def put_share_node(self, share_node: GPUShareNode | None) -> None:
         if share_node is not None and self.share_node is None:
             self.lease_due.set()
-        if (share_node, problem) != (self.share_node, self.share_node_problem):
-            self.share_node, self.share_node_problem = share_node, problem
+        if share_node != self.share_node or self.share_node_problem:
+            self.share_node, self.share_node_problem = share_node, ""
             self.changed.set()
         self.refresh_requests()
 
-    def put_written(self, written: GPUShareNode) -> None:
-        """Stores the GPUShareNode that answers a write of its status.
-
-        What people changed beside the status may be seen here first, and only here: a watch that broke off
-        begins again with this very object.
-        """
-        before, self.share_node = self.share_node, written
-        if before is None or _beside_status(before) != _beside_status(written):
+    def put_unreadable(self, version: str, problem: str) -> None:
+        """Stores why the newest GPUShareNode cannot be read. The one before stays in force; its status can
+        only be written in place of the newest ``version``."""
+        if self.share_node:
+            metadata = msgspec.structs.replace(self.share_node.metadata, resource_version=version)
+            self.share_node = msgspec.structs.replace(self.share_node, metadata=metadata)
+        if problem != self.share_node_problem:
+            self.share_node_problem = problem
             self.changed.set()
+
+    def put_written(self, written: GPUShareNode) -> None:
+        """Stores the GPUShareNode that answers a write of its status: beside that it is as it was."""
+        self.share_node = written
         self.refresh_requests()
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
@@ -309,11 +312,6 @@ class PluginState:
         named = tuple(dict.fromkeys([*before.cards, *cards]))
         classes = {**before.classes, **dict.fromkeys(cards, resource)}
         self.preferred[uid] = PreferredCard(named, before.containers + 1, classes, reason or before.reason)
-
-
-def _beside_status(share_node: GPUShareNode) -> GPUShareNode:
-    metadata = msgspec.structs.replace(share_node.metadata, resource_version="")
-    return msgspec.structs.replace(share_node, metadata=metadata, status=NodeStatus())
 
 
 def _newest(before: Pod, read: Pod) -> Pod:

@@ -5,7 +5,7 @@ Nothing runs by itself: each step is a call, and is over when it returns.
 """
 
 from array import array
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.kube.response import Page
 from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.container_names import ContainerNames
@@ -290,6 +291,9 @@ class NodeApi(Protocol):
 
     async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
         """As ``KubeClient.merge``."""
+
+    def pages(self, path: str, *, limit: int, field_selector: str) -> AsyncIterator[Page]:
+        """As ``KubeClient.pages``."""
 
 
 class Unheard:

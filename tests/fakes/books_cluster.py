@@ -1,7 +1,9 @@
 """The API server and the extender of a cluster without sockets, and the other opinion on all books."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -10,8 +12,9 @@ from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.kube.errors import UnreachableError
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.kube.response import Page
 from gpushare_core.scheduling.fit.candidates import prioritize_nodes
 from gpushare_core.scheduling.fit.filter import filter_nodes
 from gpushare_core.scheduling.ledger.ledger import Ledger
@@ -41,7 +44,11 @@ class Cluster:
     now: float = 0.0
     serial: int = 0
     refuses_statuses: bool = False
-    """Whether the API server stores no status of a GPUShareNode."""
+    """Whether the API server stores no status of a GPUShareNode, or only later."""
+    unanswered: list[tuple[str, Json]] = field(default_factory=list)
+    """Node and body of each write that it did not store."""
+    version: int = 0
+    """Of the GPUShareNode that was written last."""
 
     # What people do
 
@@ -51,7 +58,7 @@ class Cluster:
             PhysicalCard(uuid=f"{name}-{index}", index=index, memory=memory * GI, numa_node=index % 2)
             for index, memory in enumerate(memories)
         ]
-        self.share_nodes[name] = _new_share_node(name, spec)
+        self.put_share_node(_new_share_node(name, spec))
         self.nodes[name] = Node(self, name, Cards({card.uuid: card for card in cards}))
         self.nodes[name].start_plugin()
         self.nodes[name].look()
@@ -59,7 +66,7 @@ class Cluster:
     def change_spec(self, node: str, spec: Json) -> None:
         share_node = self.share_nodes[node]
         share_node["metadata"]["generation"] += 1
-        share_node["spec"] = {**share_node["spec"], **spec}
+        self.put_share_node({**share_node, "spec": {**share_node["spec"], **spec}})
         self._share_node_changed(node)
 
     def delete_policy(self, node: str) -> None:
@@ -70,7 +77,7 @@ class Cluster:
 
     def apply_policy(self, node: str, spec: Json) -> None:
         """Anew: nothing is known of what was before."""
-        self.share_nodes[node] = _new_share_node(node, spec)
+        self.put_share_node(_new_share_node(node, spec))
         self._share_node_changed(node)
 
     def annotate(self, pod: Pod, annotations: dict[str, str]) -> None:
@@ -192,13 +199,38 @@ class Cluster:
         self.ledger.set_pod(self._read_holder(pod))
         return pod.body
 
+    async def pages(self, path: str, *, limit: int, field_selector: str) -> AsyncIterator[Page]:
+        """The GPUShareNode of one name."""
+        assert (path, limit) == (SHARE_NODES, 1)
+        found = self.share_nodes.get(field_selector.removeprefix("metadata.name="))
+        yield Page([found] if found else [], str(self.version))
+
     def _merge_status(self, name: str, body: Json, *, dry_run: bool) -> Json:
+        """As the API server: it looks at the version, and not at the UID."""
         if self.refuses_statuses:
+            self.unanswered += [(name, body)] if not dry_run else []
             raise UnreachableError("no answer")
-        written = {**self.share_nodes[name], "status": body["status"]}
+        present = self.share_nodes[name]
+        version = present["metadata"]["resourceVersion"]
+        if body["metadata"].get("resourceVersion", version) != version:
+            raise ApiError(HTTPStatus.CONFLICT, "Conflict", "the object has been modified")
+        written = {**present, "status": body["status"]}
         if not dry_run:
-            self.share_nodes[name] = written
+            written = self.put_share_node(written)
             self.ledger.set_share_node(self._read_share_node(name))
+        return written
+
+    def store_unanswered(self) -> None:
+        """The API server carries out now what it did not answer."""
+        for name, body in self.unanswered:
+            with suppress(ApiError):
+                self._merge_status(name, body, dry_run=False)
+
+    def put_share_node(self, share_node: Json) -> Json:
+        self.version += 1
+        metadata = {**share_node["metadata"], "resourceVersion": str(self.version)}
+        written = {**share_node, "metadata": metadata}
+        self.share_nodes[metadata["name"]] = written
         return written
 
     def _share_node_changed(self, name: str) -> None:

@@ -28,8 +28,9 @@ class PluginApi(FakeApi):
         if request.method != "PATCH" or found is None:
             return await super()._missing(request)
         body = await request.json()
-        if body["metadata"].get("uid", found["metadata"]["uid"]) != found["metadata"]["uid"]:
-            refusal = await status(409, "the UID in the precondition does not match")(request)
+        known, asked = found["metadata"], body["metadata"]
+        if any(asked.get(name, known[name]) != known[name] for name in ("uid", "resourceVersion")):
+            refusal = await status(409, "the object has been modified")(request)
             assert refusal
             return refusal
         written = merged(found, body)

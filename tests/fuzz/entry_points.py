@@ -75,6 +75,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.api.api_object:ApiObject.from_json": (
         "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
     ),
+    "gpushare_plugin.cluster.share_node_watch:_version_of": (
+        "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
+    ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
     "gpushare_core.placement.quantity:_billionths": "gpushare_core.placement.quantity:read_amount",
     "gpushare_core.placement.quantity:_exponent": "gpushare_core.placement.quantity:read_amount",

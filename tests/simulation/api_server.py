@@ -138,11 +138,7 @@ class ApiServer:
         if pod is None:
             raise refusal(HTTPStatus.NOT_FOUND, f"pods {key[1]} not found")
         body = request.body or {}
-        uid = body.get("metadata", {}).get("uid", pod["metadata"]["uid"])
-        if uid != pod["metadata"]["uid"]:
-            raise refusal(HTTPStatus.CONFLICT, "the UID in the precondition does not match")
-        if body.get("metadata", {}).get("resourceVersion") not in (None, pod["metadata"]["resourceVersion"]):
-            raise refusal(HTTPStatus.CONFLICT, "the ResourceVersion in the precondition does not match")
+        _require_same(pod, body)
         if part == "binding":
             return self._bind(pod, body)
         if request.method == "DELETE":
@@ -178,13 +174,19 @@ class ApiServer:
 
     def _merge(self, path: str, present: Json, request: ApiRequest) -> Json:
         body = request.body or {}
-        uid = body.get("metadata", {}).get("uid", present["metadata"]["uid"])
-        if uid != present["metadata"]["uid"]:
-            raise refusal(HTTPStatus.CONFLICT, "the UID in the precondition does not match")
+        _require_same(present, body)
         written = merged(present, body)
         if "dryRun" in request.params or written == present:
             return written
         return self.put(path, written)
+
+
+def _require_same(present: Json, body: Json) -> None:
+    """Raises ``ApiError`` where ``body`` is for another object than ``present``, or for another version."""
+    known, asked = present["metadata"], body.get("metadata", {})
+    for name in ("uid", "resourceVersion"):
+        if asked.get(name, known[name]) != known[name]:
+            raise refusal(HTTPStatus.CONFLICT, f"the {name} in the precondition does not match")
 
 
 def merged(into: Json, patch: Json) -> Json:

@@ -109,7 +109,9 @@ class _WatchEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Versioned(msgspec.Struct):
+class Versioned(msgspec.Struct):
+    """The resource version of any object."""
+
     metadata: ListMetadata
 
 
@@ -227,7 +229,7 @@ class _Follow(Generic[T]):
         if event.type == "ERROR":
             status = msgspec.json.decode(event.object, type=_WatchErrorStatus)
             raise ApiError(status.code, status.reason, status.message)
-        version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
+        version = msgspec.json.decode(event.object, type=Versioned).metadata.resource_version
         _refuse_past(version, position)
         self.follower.pulse()
         self.follower.backoff.reset()

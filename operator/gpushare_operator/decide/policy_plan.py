@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 
 from gpushare_core.api.names import FINALIZER, PLUGIN_NODE_LABEL, POLICY_LABEL
@@ -150,19 +151,22 @@ def plan_policy(
 ) -> Plan:
     """Returns what ``policy`` needs: first its finalizer, so that all the rest will be taken back.
 
-    An API server that is refused gets nothing new, but what is there can always be taken back.
+    An API server that is refused gets nothing new, but what is there can always be taken back, and what a
+    plugin that is not heard of has said becomes Unknown there, too.
     """
-    if not policy.deleting and snapshot.is_server_too_old:
-        return Plan()
+    refused = snapshot.is_server_too_old
     if FINALIZER not in policy.finalizers:
         finalizers = (*policy.finalizers, FINALIZER)
         add = SetFinalizers(policy.name, policy.resource_version, finalizers)
-        return Plan() if policy.deleting else Plan((add,))
+        return Plan() if policy.deleting or refused else Plan((add,))
     if policy.deleting:
         situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
         return plan_teardown(situation, Scope.POLICY)
     claimants = claimants_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(claimants), subject=policy.name)
+    if refused:
+        doubts = (actions.get(Stage.UNAVAILABLE, ()) for _, actions in sorted(nodes.results.items()))
+        return Plan((*chain.from_iterable(doubts),))
     plugin = [*_run_plugin(snapshot, policy, installation)] if nodes.sums.get(SHARING) else []
     if any(map(_marks_node, nodes.results.values())):
         plugin = [apply for apply in plugin if not _loses_nodes(snapshot, apply)]

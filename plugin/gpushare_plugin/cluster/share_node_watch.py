@@ -7,7 +7,7 @@ import msgspec
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.follow import Changed, Collection, Listed, Versioned, follow
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.process.log import change_level
 from gpushare_core.text.json_object import Json
@@ -50,12 +50,25 @@ class ShareNodeWatch:
         return version < version_number(str(known.metadata.resource_version))
 
     def _store(self, item: Json | None) -> None:
-        try:
-            self._state.put_share_node(GPUShareNode.from_json(item) if item else None)
-        except msgspec.ValidationError as error:
-            self._state.put_share_node(self._state.share_node, str(error))
-            _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
+        store_share_node(self._state, item)
         share_node = self._state.share_node
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):
             _log.info("logging from level %s upwards now", level)
+
+
+def store_share_node(state: PluginState, item: Json | None) -> None:
+    """Stores ``item`` as the newest there is; None: there is none."""
+    try:
+        state.put_share_node(GPUShareNode.from_json(item) if item else None)
+    except msgspec.ValidationError as error:
+        state.put_unreadable(_version_of(item), str(error))
+        _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
+
+
+def _version_of(item: Json | None) -> str:
+    """Returns an empty text where ``item`` says none, which no API server sends."""
+    try:
+        return msgspec.convert(item, Versioned).metadata.resource_version
+    except msgspec.ValidationError:
+        return ""

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -15,7 +17,9 @@ from gpushare_core.audit.difference import Difference
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster.event_writer import EventWriter
+from gpushare_plugin.cluster.share_node_watch import store_share_node
 from gpushare_plugin.decide.health.card_health import faults_of, recorded_health
 from gpushare_plugin.decide.health.fault_events import fault_events
 from gpushare_plugin.decide.held.allocations import (
@@ -45,7 +49,15 @@ from gpushare_plugin.kubelet.reservations import UnitReservations
 from gpushare_plugin.reconcile.annotation_writer import AnnotationWriter
 from gpushare_plugin.state import PluginState
 
+ATTEMPTS = 5
+"""Of one write, while others change the GPUShareNode at the same time."""
+
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class _OutdatedError(Exception):
+    """The status was not written: others had changed the GPUShareNode, whose newest version is known now."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,17 +81,19 @@ class StatusWriter:
 
     async def write(self) -> bool:
         """Returns whether the status is as it has to be."""
-        async with self._writing:
-            share_node = self.state.share_node
-            if share_node is None or self.registration().displaced:
-                self.audit.nothing_known()
-                return True
-            status = self._status(share_node, self.state.offering)
-            if status == share_node.status or (status, share_node.status) == self._kept:
-                return True
-            written = await self._write(share_node, status, dry_run=False)
-            self._kept = (status, written.status) if written else None
-            return written is not None
+        return await self._repeated(self._write_changed, otherwise=False)
+
+    async def _write_changed(self) -> bool:
+        share_node = self.state.share_node
+        if share_node is None or self.registration().displaced:
+            self.audit.nothing_known()
+            return True
+        status = self._status(share_node, self.state.offering)
+        if status == share_node.status or (status, share_node.status) == self._kept:
+            return True
+        written = await self._write(share_node, status, dry_run=False)
+        self._kept = (status, written.status) if written else None
+        return written is not None
 
     async def record(self, offering: Offering) -> Problem | None:
         """Returns why the GPUShareNode does not say what the IDs of ``offering`` mean, or None when it does.
@@ -87,29 +101,46 @@ class StatusWriter:
         A CRD of another version may leave out what a later start has to know: a dry run shows what would be
         kept, before anything that was recorded is overwritten.
         """
+        return await self._repeated(lambda: self._record(offering), otherwise=NOT_RECORDED)
+
+    async def _record(self, offering: Offering) -> Problem | None:
         share_node, layout = self.state.share_node, offering.layout
         if layout is None or share_node is None or is_recorded(offering, share_node):
             return None
-        async with self._writing:
-            status = self._status(share_node, offering)
-            for dry_run in (True, False):
-                written = await self._write(share_node, status, dry_run=dry_run)
-                if written is None:
-                    return NOT_RECORDED
-                if not is_recorded(offering, written):
-                    return NOT_KEPT
+        status = self._status(share_node, offering)
+        for dry_run in (True, False):
+            written = await self._write(share_node, status, dry_run=dry_run)
+            if written is None:
+                return NOT_RECORDED
+            if not is_recorded(offering, written):
+                return NOT_KEPT
         return None
+
+    async def _repeated(self, attempt: Callable[[], Awaitable[T]], *, otherwise: T) -> T:
+        """Returns the result of ``attempt`` at the newest GPUShareNode, or ``otherwise`` where others changed
+        it each time."""
+        async with self._writing:
+            for _ in range(ATTEMPTS):
+                with suppress(_OutdatedError):
+                    return await attempt()
+        _log.warning("cannot write the status: others change the GPUShareNode again and again")
+        return otherwise
 
     async def _write(
         self, share_node: GPUShareNode, status: NodeStatus, *, dry_run: bool
     ) -> GPUShareNode | None:
-        """Returns what the API server keeps of it, or None when it is not written."""
+        """Returns what the API server keeps of it, or None when it is not written.
+
+        Raises:
+            _OutdatedError: it has to be worked out anew.
+        """
         path = f"{SHARE_NODES}/{share_node.metadata.name}/status"
-        body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
-            answer = await self.client.merge(path, body, dry_run=dry_run)
+            answer = await self.client.merge(path, in_place_of(share_node, status), dry_run=dry_run)
             written = GPUShareNode.from_json(answer)
         except (ApiError, UnreachableError, msgspec.ValidationError) as error:
+            if isinstance(error, ApiError) and error.is_conflict:
+                await self._read_newer(share_node)
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
             return None
         if self.state.share_node is share_node and not dry_run:
@@ -123,6 +154,23 @@ class StatusWriter:
             await self.events.write(fault_events(before, status))
             await self.events.write(excess_events(recorded_use(before), recorded_use(status), requested))
         return written
+
+    async def _read_newer(self, share_node: GPUShareNode) -> None:
+        """The watch may be silent for more than a minute after its connection broke.
+
+        Raises:
+            _OutdatedError: one that is newer than ``share_node`` is known now.
+        """
+        selector = f"metadata.name={share_node.metadata.name}"
+        try:
+            async for page in self.client.pages(SHARE_NODES, limit=1, field_selector=selector):
+                # What the watch has shown meanwhile may be newer than this page.
+                if self.state.share_node is share_node:
+                    store_share_node(self.state, next(iter(page.items), None))
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot read the GPUShareNode: %s", error)
+        if self.state.share_node is not share_node:
+            raise _OutdatedError
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, use = self.state, self._use(share_node)
@@ -221,3 +269,16 @@ class StatusWriter:
                 [condition.type for condition in share_node.status.conditions],
             ),
         )
+
+
+def in_place_of(share_node: GPUShareNode, status: NodeStatus) -> Json:
+    """Returns the merge patch that replaces the status of this very version of ``share_node``.
+
+    The API server may carry out a write long after its connection broke, also one of a former process: it
+    must not undo a newer one. The UID would be no precondition: the API server ignores it in a write of a
+    status. Source: ``statusStrategy`` of ``registry/customresource`` of apiextensions-apiserver (1.36).
+    """
+    return {
+        "metadata": {"resourceVersion": share_node.metadata.resource_version},
+        "status": status.to_json(),
+    }

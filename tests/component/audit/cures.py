@@ -15,6 +15,7 @@ from tests.samples.plugin import container
 from tests.samples.pod_shapes import SLICE
 
 from gpushare_core import allocation_annotation as core_allocation
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.audit.difference import DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.errors import ApiError
@@ -23,6 +24,7 @@ from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.objects import holder as ledger_holder
 from gpushare_core.scheduling.objects.pod_reference import PodReference
 from gpushare_core.scheduling.objects.share_node import ShareNodeCard
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.stale_reservations import StaleReservations
@@ -33,6 +35,7 @@ from gpushare_plugin.decide.offer import offering
 from gpushare_plugin.decide.units import layout
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
+from gpushare_plugin.reconcile import status_writer
 from gpushare_plugin.reconcile.status_writer import StatusWriter
 from gpushare_plugin.state import PluginState
 
@@ -96,6 +99,25 @@ def another_card_comes_first_while_no_status_is_stored(scene: Scene) -> None:
     scene.admit(pod)
     scene.must_not(DifferenceKind.UNKNOWN_UNIT)
     scene.cluster.refuses_statuses = False
+    scene.settle()
+
+
+def write_over_any_status(patch: Patch) -> None:
+    def of_any_version(share_node: GPUShareNode, status: NodeStatus) -> Json:
+        return {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
+
+    patch.setattr(status_writer, "in_place_of", of_any_version)
+
+
+def a_status_is_stored_after_a_newer_one(scene: Scene) -> None:
+    """The connection broke before the API server had carried out the first write."""
+    scene.node_with(16)
+    scene.admit(scene.promise(4))
+    scene.cluster.refuses_statuses = True
+    scene.node.try_round()
+    scene.cluster.refuses_statuses = False
+    scene.run(4)
+    scene.cluster.store_unanswered()
     scene.settle()
 
 
@@ -488,6 +510,15 @@ CURES: Sequence[Cure] = (
         provoke=another_card_comes_first_while_no_status_is_stored,
         kind=DifferenceKind.UNKNOWN_UNIT,
         pod="default/pod-1",
+    ),
+    Cure(
+        name="a-late-status-undoes-no-newer-one",
+        was="A write of the status that nobody waited for any more took a pod out of the status again",
+        take_out=write_over_any_status,
+        provoke=a_status_is_stored_after_a_newer_one,
+        kind=DifferenceKind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-2",
     ),
     Cure(
         name="unit-stays-under-pods",

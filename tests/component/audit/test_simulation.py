@@ -146,6 +146,16 @@ def test_a_restarted_kubelet_that_is_believed_at_once_is_found(monkeypatch: pyte
         run("Memory", 1, steps)
 
 
+def test_a_status_that_is_stored_late_over_any_other_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    cure = next(entry for entry in CURES if entry.name == "a-late-status-undoes-no-newer-one")
+    lost = [Step(0.1, "create_bound", 0, 0), Step(0.0, QUIET, 0, 0), Step(0.1, "lose_answers", 1, 3)]
+    steps = [*lost, *(Step(0.4, "create_bound", 0, 0) for _ in range(8)), Step(0.0, QUIET, 0, 0)]
+    run("Memory", 5, steps)
+    cure.take_out(monkeypatch)
+    with pytest.raises(DifferentError, match="ReleasedEarly"):
+        run("Memory", 5, steps)
+
+
 def test_a_pod_that_never_came_to_its_kubelet_is_free_within_five_seconds() -> None:
     async def wait() -> list[int]:
         ledger = Ledger()

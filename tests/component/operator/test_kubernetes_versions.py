@@ -94,7 +94,10 @@ async def test_the_policy_is_served_once_no_replica_is_old_any_more() -> None:
     assert ready(cluster).startswith("True Serving: ")
 
 
-@pytest.mark.parametrize("version", [f"v{OLDEST}.0-alpha.1", f"v{NEWEST}.2", "v1.99.0", "v2.0.0", "unknown"])
+@pytest.mark.parametrize(
+    "version",
+    [f"v{OLDEST}.0-alpha.1", f"v{NEWEST}.2", "v1.99.0", "v2.0.0", "unknown", "v0.0.0-master+$Format:%H$"],
+)
 async def test_newer_and_unknown_versions_are_served(version: str) -> None:
     cluster = cluster_of(version)
     await settled(cluster)

@@ -1,4 +1,4 @@
-"""What the API server answers to a write of the status may be news itself."""
+"""A status is written in place of the one that is known, or not at all."""
 
 import pytest
 from tests.fakes.books import Node, run_now
@@ -8,6 +8,7 @@ from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.decide.report.conditions import RegistrationState
+from gpushare_plugin.reconcile.status_writer import ATTEMPTS
 
 NAME = "gpu-1"
 
@@ -19,10 +20,10 @@ def cluster() -> Cluster:
     return made
 
 
-def _write_another_status(node: Node) -> None:
+def _write_another_status(node: Node) -> bool:
     node.registration = RegistrationState(registered=False, message="away")
     node.state.changed.clear()
-    assert run_now(node.reconciler.write_status())
+    return run_now(node.reconciler.write_status())
 
 
 @pytest.mark.parametrize(
@@ -32,20 +33,36 @@ def _write_another_status(node: Node) -> None:
         pytest.param({"metadata": {"annotations": {CORDON_ANNOTATION: "1"}}}, id="a cordon"),
     ],
 )
-def test_what_people_changed_meanwhile_is_looked_at_though_the_watch_has_nothing_newer(
+def test_what_people_changed_is_read_and_looked_at_though_the_watch_is_silent(
     cluster: Cluster, change: Json
 ) -> None:
-    """A watch that broke off meanwhile lists what the write was answered, to the letter."""
     before, node = cluster.share_nodes[NAME], cluster.nodes[NAME]
-    cluster.share_nodes[NAME] = before | {key: before[key] | value for key, value in change.items()}
-    _write_another_status(node)
-    node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
+    changed = cluster.put_share_node(before | {key: before[key] | value for key, value in change.items()})
+    assert _write_another_status(node)
+    assert cluster.share_nodes[NAME]["spec"] == changed["spec"]
+    assert node.state.share_node == GPUShareNode.from_json(cluster.share_nodes[NAME])
     assert node.state.changed.is_set()
+
+
+def test_a_write_gives_up_for_now_where_others_change_the_object_each_time(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, merge = cluster.nodes[NAME], cluster.merge
+    writes: list[str] = []
+
+    async def after_another_change(path: str, body: Json, *, dry_run: bool = False) -> Json:
+        writes.append(path)
+        cluster.put_share_node(cluster.share_nodes[NAME])
+        return await merge(path, body, dry_run=dry_run)
+
+    monkeypatch.setattr(Cluster, "merge", staticmethod(after_another_change))
+    assert not _write_another_status(node)
+    assert len(writes) == ATTEMPTS
 
 
 def test_a_status_that_is_answered_as_it_was_written_is_no_change(cluster: Cluster) -> None:
     node = cluster.nodes[NAME]
-    _write_another_status(node)
+    assert _write_another_status(node)
     node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
     assert not node.state.changed.is_set()
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.fakes.api_server import SHARE_NODES, Answer
+from tests.fakes.plugin_api import merged
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE
 
@@ -16,6 +17,16 @@ async def test_a_plugin_that_stops_says_so(node: Node) -> None:
     assert node.share_node.status.summary == "0/16 0/16"
     await node.start_plugin()
     await node.until_registered()
+
+
+async def test_a_plugin_that_stops_says_so_though_others_change_its_object_just_then(node: Node) -> None:
+    async def annotate(_: object) -> None:
+        changed = node.api.objects[SHARE_NODES]["", NODE]
+        node.api.put(SHARE_NODES, merged(changed, {"metadata": {"annotations": {"example.com/note": "new"}}}))
+
+    node.api.fail("PATCH", STATUS, annotate)
+    await node.stop_plugin()
+    assert node.condition("Registered") == ("False", "Stopping")
 
 
 async def test_a_plugin_whose_node_is_not_shared_any_more_stops_silently(node: Node) -> None:

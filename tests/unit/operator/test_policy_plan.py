@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -26,7 +27,15 @@ from tests.samples.operator import (
     spec_of_volcano,
 )
 
-from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, PLUGIN_NODE_LABEL, POLICY_LABEL
+from gpushare_core.api.conditions import condition_true
+from gpushare_core.api.names import (
+    DIALECT_LABEL,
+    FINALIZER,
+    MODE_LABEL,
+    PLUGIN_NODE_LABEL,
+    POLICY_LABEL,
+    REGISTERED,
+)
 from gpushare_core.api.plugin_heartbeat import IsolationFiles, isolation_files
 from gpushare_operator.actions import (
     ApplyDaemonSet,
@@ -64,6 +73,15 @@ def test_a_server_that_is_too_old_gets_nothing_new(kubernetes: str) -> None:
     refused = snapshot(*seen, kubernetes=kubernetes)
     assert policy_actions(refused) == []
     assert cluster_actions(refused) == []
+
+
+def test_a_plugin_that_is_not_heard_of_is_doubted_on_a_server_that_is_too_old_as_well() -> None:
+    owner = policy("default", rule("gpu-1"))
+    said = {REGISTERED: condition_true(REGISTERED, "Registered")}
+    reported = replace(share("gpu-1", owner), conditions=said)
+    seen = snapshot(serving(owner, "gpu-1"), reported, kubernetes="v1.31.5")
+    silent = replace(seen, unavailable={"gpu-1": datetime(2026, 11, 21, 12, tzinfo=UTC)})
+    assert class_names(policy_actions(silent)) == ["DoubtShareNode"]
 
 
 @pytest.mark.parametrize("kubernetes", ["", "v1.32.0", "v1.37.2", "v1.38.0", "v2.0.0"])

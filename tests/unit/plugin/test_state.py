@@ -134,9 +134,21 @@ def test_the_watch_tells_nothing_new_of_what_was_answered_to_a_write() -> None:
     state.changed.clear()
     state.put_share_node(share_node())
     assert not state.changed.is_set()
-    state.put_share_node(state.share_node, "spec.mode: unknown")
+
+
+def test_of_a_share_node_that_cannot_be_read_only_the_version_counts() -> None:
+    state = PluginState(NODE)
+    state.put_share_node(share_node())
+    for version in ("7", "8"):
+        state.changed.clear()
+        state.put_unreadable(version, "spec.mode: unknown")
+        assert state.share_node
+        assert state.share_node.metadata.resource_version == version
+        assert state.share_node.spec == share_node().spec
+        assert state.changed.is_set() == (version == "7"), "the problem is a change, another version is none"
+    state.put_share_node(state.share_node)
     assert state.changed.is_set()
-    assert state.share_node_problem
+    assert not state.share_node_problem
 
 
 def test_what_pods_ask_for_follows_the_dialect_whoever_is_told_of_it_first() -> None:
