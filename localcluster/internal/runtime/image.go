@@ -34,13 +34,10 @@ type images struct {
 
 func (i *images) ImageStatus(_ context.Context, request *cri.ImageStatusRequest) (*cri.ImageStatusResponse, error) {
 	name := request.GetImage().GetImage()
-	return &cri.ImageStatusResponse{Image: &cri.Image{
-		Id:       name,
-		RepoTags: []string{name},
-		Size:     1,
-		Uid:      &cri.Int64Value{Value: 0},
-		Spec:     request.GetImage(),
-	}}, nil
+	image := imageOf(1)
+	image.Id, image.RepoTags = name, []string{name}
+	image.Uid, image.Spec = &cri.Int64Value{Value: 0}, request.GetImage()
+	return &cri.ImageStatusResponse{Image: image}, nil
 }
 
 func (i *images) PullImage(_ context.Context, request *cri.PullImageRequest) (*cri.PullImageResponse, error) {
