@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -20,7 +19,6 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
 	"gpushare.io/localcluster/internal/minor"
 	"gpushare.io/localcluster/internal/node"
@@ -59,7 +57,7 @@ func main() {
 
 func newKubeletCommand() *cobra.Command {
 	os.Args = append(os.Args, minor.KubeletFlags...)
-	return kubelet.NewKubeletCommand(context.Background())
+	return minor.KubeletCommand()
 }
 
 func component(command func() *cobra.Command) func() {

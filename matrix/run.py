@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.e2e.kubernetes_upgrade import PATH
+
 from gpushare_localcluster.build.binary import PREBUILT
-from gpushare_localcluster.build.minors import CHOICE
+from gpushare_localcluster.build.minors import CHOICE, MINORS
 from matrix.checkout import Checkout
 from matrix.recording import OPTION
 from matrix.report import ROOT, MatrixRow
@@ -97,7 +99,15 @@ class MinorRun:
     @property
     def _environment(self) -> Mapping[str, str]:
         """A program that was built elsewhere is of one minor only."""
-        return {**{name: value for name, value in os.environ.items() if name != PREBUILT}, CHOICE: self.minor}
+        inherited = {name: value for name, value in os.environ.items() if name != PREBUILT}
+        return {**inherited, CHOICE: self.minor, PATH: " ".join(step_to(self.minor))}
+
+
+def step_to(minor: str) -> Sequence[str]:
+    """Returns the minor before ``minor``, and ``minor``; nothing where it is the oldest."""
+    names = [known.name for known in MINORS]
+    at = names.index(minor)
+    return names[at - 1 : at + 1] if at else ()
 
 
 def end(tests: subprocess.Popen[bytes]) -> None:

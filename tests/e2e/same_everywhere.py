@@ -20,7 +20,6 @@ SAME_EVERYWHERE: Mapping[str, str] = {
     "test_isolation_evict": "the Eviction API's part is in test_preemption",
     "test_isolation_excess": "CUDA's functions in a container",
     "test_isolation_hook": "CUDA's functions in a container",
-    "test_kubernetes_upgrade": "goes through the versions itself",
     "test_measured_use": "figures that our plugin reads and our operator shows",
     "test_monitoring": "Prometheus and what our programs tell it",
     "test_operator_replicas": "several operators and their Lease",

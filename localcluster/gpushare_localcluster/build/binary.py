@@ -65,13 +65,6 @@ def ensure_binary(
     return _link(program, folder, minor)
 
 
-def is_built(minor: Minor, *, report: Report, environment: Mapping[str, str] = os.environ) -> bool:
-    """Returns whether `ensure_binary` finds the program of these sources and ``minor`` built."""
-    cache = cache_folder(environment)
-    go = toolchain.find_go(cache, report=report)
-    return (cache / build_name(minor, toolchain.version(go)) / "localcluster").exists()
-
-
 def _build_once(go: Path, program: Path, minor: Minor, *, report: Report) -> None:
     """Builds ``program`` unless another process has done so meanwhile, and deletes outdated builds."""
     if program.exists():

@@ -13,7 +13,7 @@ func TestReadNamesWhatIsWrong(t *testing.T) {
 		"relative directory": {`{"directory": "here"}`, "absolute path"},
 		"long directory":     {`{"directory": "/` + strings.Repeat("x", 100) + `"}`, "too long"},
 		"node without name":  {`{"directory": "/d", "nodes": [{}]}`, `node name ""`},
-		"node name no host": {`{"directory": "/d", "nodes": [{"name": "a..b"}]}`, `node name "a..b"`},
+		"node name no host":  {`{"directory": "/d", "nodes": [{"name": "a..b"}]}`, `node name "a..b"`},
 		"same name twice":    {`{"directory": "/d", "nodes": [{"name": "a"}, {"name": "a"}]}`, "two nodes are called a"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -292,9 +292,14 @@ func withDevices(c *cri.ContainerConfig) {
 
 func withEnv(key, value string) func(*cri.ContainerConfig) {
 	return func(c *cri.ContainerConfig) {
-		c.Envs = append(c.Envs, &cri.KeyValue{Key: key, Value: []byte(value)})
+		pair := &cri.KeyValue{Key: key}
+		put(&pair.Value, value)
+		c.Envs = append(c.Envs, pair)
 	}
 }
+
+// put stores text in a field that is of another type before Kubernetes 1.34.
+func put[T ~string | ~[]byte](field *T, text string) { *field = T(text) }
 
 func withSecurity(security *cri.LinuxContainerSecurityContext) func(*cri.ContainerConfig) {
 	return func(c *cri.ContainerConfig) { c.Linux.SecurityContext = security }

@@ -23,7 +23,7 @@ type record struct {
 	Mounts    []hostPath        `json:"mounts"`
 	Devices   []hostPath        `json:"devices"`
 	CDI       []string          `json:"cdiDevices"` // recorded only: nothing is injected by it
-	State     string            `json:"state"` // created, running or exited
+	State     string            `json:"state"`      // created, running or exited
 	ExitCode  int32             `json:"exitCode"`
 	StartedAt time.Time         `json:"startedAt"`
 }

@@ -30,6 +30,7 @@ def breaks_afterwards():
 def test_passes(size, record_property):
     record_property("Kubernetes", os.environ["GPUSHARE_KUBERNETES"] + ".4")
     assert "GPUSHARE_LOCALCLUSTER_BINARY" not in os.environ
+    assert os.environ["GPUSHARE_UPGRADE"] == "1.35 1.36"
 
 def test_fails():
     assert False

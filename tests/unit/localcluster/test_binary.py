@@ -182,12 +182,10 @@ def test_what_is_built_is_used_while_another_program_is_being_built(
     go = fake_go(tmp_path, "echo go version go1.26.6 linux/amd64")
     monkeypatch.setattr(toolchain, "find_go", lambda *_, **__: go)
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    assert not binary.is_built(DEFAULT, report=pytest.fail, environment=environment)
     cache = cache_folder(environment)
     program = cache / binary.build_name(DEFAULT, toolchain.version(go)) / "localcluster"
     program.parent.mkdir(parents=True)
     program.touch()
-    assert binary.is_built(DEFAULT, report=pytest.fail, environment=environment)
     with (cache / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert binary.ensure_binary(report=pytest.fail, environment=environment).path == program
