@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.e2e.kubernetes_upgrade import upgrade_path
 
 from gpushare_localcluster import processes
-from gpushare_localcluster.build.minors import MINORS
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
@@ -439,7 +439,7 @@ def server_version(cluster: LocalCluster) -> str:
 
 
 def test_a_control_plane_and_then_a_kubelet_go_to_the_next_minor(start: Callable[..., LocalCluster]) -> None:
-    older, newer = MINORS[-2:]
+    older, newer = upgrade_path()[-2:]
     own = start(replace(ClusterConfig.of_size(workers=1), kubernetes=older))
     own.wait_ready()
     assert server_version(own) == kubelet_version(own, "gpu-1") == older.version
@@ -471,7 +471,7 @@ def test_a_control_plane_and_then_a_kubelet_go_to_the_next_minor(start: Callable
 
 
 def test_a_kubelet_may_be_older_than_its_control_plane(start: Callable[..., LocalCluster]) -> None:
-    older, newer = MINORS[-2:]
+    older, newer = upgrade_path()[-2:]
     nodes = [NodeConfig(name="gpu-1", kubernetes=older)]
     own = start(ClusterConfig(nodes=nodes, kubernetes=newer))
     own.wait_ready()
