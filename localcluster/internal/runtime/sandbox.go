@@ -79,12 +79,6 @@ func (s *server) ListPodSandbox(_ context.Context, request *cri.ListPodSandboxRe
 	return response, nil
 }
 
-func (s *server) UpdatePodSandboxResources(
-	context.Context, *cri.UpdatePodSandboxResourcesRequest,
-) (*cri.UpdatePodSandboxResourcesResponse, error) {
-	return &cri.UpdatePodSandboxResourcesResponse{}, nil
-}
-
 func (s *server) listContainers() []*container {
 	s.mu.Lock()
 	defer s.mu.Unlock()
