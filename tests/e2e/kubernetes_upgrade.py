@@ -97,19 +97,22 @@ class KubernetesUpgrade:
         return units
 
     def await_kube_scheduler(self, *, is_ours: bool) -> None:
-        """Wait until kube-scheduler of the control plane's minor serves: ``is_ours`` with our part."""
+        """Wait until kube-scheduler of this minor serves with our part, or has started without.
+
+        The operator may repair the manifest before a kube-scheduler without our part serves.
+        """
 
         def fits(each: Json) -> bool:
             (container,) = each["spec"]["containers"]
             ours = any("/etc/kubernetes/gpushare/" in word for word in container["command"])
             is_new = container["image"].endswith(f":{self.present.version}")
-            return is_new and ours == is_ours and is_running(each)
+            return is_new and ours == is_ours and (is_running(each) or not ours)
 
         watch_until(
             self.cluster,
             PODS.format(namespace="kube-system"),
             lambda pods: any(named(each, f"kube-scheduler-{CONTROL_PLANE}") and fits(each) for each in pods),
-            what=f"kube-scheduler {self.present.version} serves, is_ours={is_ours}",
+            what=f"kube-scheduler {self.present.version}, is_ours={is_ours}",
             seconds=180,
             describe=lambda pods: [(each["spec"]["containers"], each["status"]) for each in pods],
         )

@@ -463,7 +463,6 @@ FORGERIES = [
     ("install", volume(secret={"secretName": "a"}), VOLUMES, "Secret"),
     ("install", volume(downwardAPI={"items": []}), VOLUMES, "downward API"),
     ("install", volume(projected={"sources": []}), VOLUMES, "projected"),
-    ("install", volume(image={"reference": "evil"}), VOLUMES, "image as a volume"),
     ("install", volume(hostPath={"path": "/etc/kubernetes", "type": "Directory"}), VOLUMES, "twice"),
     ("install", lambda pod: pod["volumes"][0]["hostPath"].update(path="/"), VOLUMES, "host path"),
     ("install", lambda pod: pod["volumes"][0]["hostPath"].update(type=""), VOLUMES, "kind of host path"),
@@ -599,6 +598,17 @@ def test_a_forgery_is_refused_and_the_message_says_what_it_is(
     with pytest.raises(ApiError, match=refusal) as refused:
         create(operator, forged(made, forge))
     assert refused.value.status == HTTPStatus.FORBIDDEN
+
+
+def test_an_image_as_a_volume_is_refused_unless_the_server_drops_it(operator: Credentials) -> None:
+    """Before Kubernetes 1.35 the feature is off, and the server drops the volume with its mounts."""
+    match outcome(operator, forged("install", volume(image={"reference": "evil"}))):
+        case ApiError(status=status, message=message):
+            assert status == HTTPStatus.FORBIDDEN
+            assert VOLUMES in message
+        case answer:
+            plain = create(operator, forged("install", lambda _: None))
+            assert answer["spec"]["template"]["spec"] == plain["spec"]["template"]["spec"]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 PROBES = 12
 NUMBER = 1200
 """More than a container may have files open by default."""
-KUBELET_WAITS = 1.0
-"""Seconds: the kubelet's default."""
+KUBELET_WAITS = 5.0
+"""``timeoutSeconds`` of our probes. A connection attempt that finds the queue full is repeated after a
+second."""
 KINDS = {
     "nothing at all": b"",
     "half a request": b"GET /healthz HTTP/1.1\r\nHost: x\r\n",
