@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.e2e.kubernetes_features import skip_unless_pods_are_pointed
 from tests.e2e.observe import PODS, SHARE_NODES, Json
 from tests.e2e.product import SYSTEM
 from tests.e2e.test_manifests import ROOT, allocation
@@ -107,10 +108,12 @@ def policy_without_operator(cluster: LocalCluster, **metadata: Any) -> Iterator[
     cluster.kubectl(*rollout, "--timeout=60s")
     cluster.kubectl("wait", "--for=delete", *pods, "--timeout=60s")
     made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
-    yield
-    cluster.kubectl("delete", "gsp", "away")
-    cluster.kubectl(*scale, "--replicas=1")
-    cluster.kubectl(*rollout, "--timeout=120s")
+    try:
+        yield
+    finally:
+        cluster.kubectl("delete", "gsp", "away")
+        cluster.kubectl(*scale, "--replicas=1")
+        cluster.kubectl(*rollout, "--timeout=120s")
 
 
 @pytest.fixture(scope="module")
@@ -413,6 +416,7 @@ def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluste
 @pytest.fixture
 def dedicated(cluster: LocalCluster) -> Iterator[None]:
     """As if our own kube-scheduler placed the pods of a policy."""
+    skip_unless_pods_are_pointed(cluster.kubernetes)
     manifest = str(ROOT / "manifests" / "dedicated" / "pods.yaml")
     with policy_without_operator(cluster):
         status = json.dumps({"status": {"backend": "Dedicated"}})

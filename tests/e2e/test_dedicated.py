@@ -7,6 +7,7 @@ import pytest
 from tests.e2e.books import read_books
 from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST
 from tests.e2e.fixtures import await_agreement
+from tests.e2e.kubernetes_features import MUTATING_POLICY, is_on, skip_unless_pods_are_pointed
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import ROOT, SYSTEM, Product, policy
@@ -31,14 +32,20 @@ def with_backend(backend: str) -> Json:
     return body
 
 
+def points_pods(cluster: LocalCluster) -> bool:
+    """Returns whether the server can point pods at the scheduler; else each has to name it."""
+    return is_on(MUTATING_POLICY, cluster.kubernetes)
+
+
 @pytest.fixture
 def rights(cluster: LocalCluster, product: Product) -> Iterator[None]:
     """What an administrator installs besides, for this backend."""
     del product
-    cluster.kubectl("apply", "-k", MANIFESTS)
+    manifests = MANIFESTS if points_pods(cluster) else f"{MANIFESTS}/scheduler"
+    cluster.kubectl("apply", "-k", manifests)
     yield
     cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=120s")
-    cluster.kubectl("delete", "-k", MANIFESTS)
+    cluster.kubectl("delete", "-k", manifests)
 
 
 def await_running(cluster: LocalCluster, namespace: str, *names: str) -> dict[str, Json]:
@@ -57,10 +64,18 @@ def schedulers_of(pods: dict[str, Json]) -> dict[str, str]:
     return {name: pod["spec"]["schedulerName"] for name, pod in pods.items()}
 
 
-def with_scheduler(name: str, scheduler: str) -> Json:
-    body = pod(name, {"main": 4})
-    body["spec"]["schedulerName"] = scheduler
-    return body
+def asking_pod(name: str, units: int) -> Json:
+    return pod(name, {"main": units})
+
+
+def asking_ours(cluster: LocalCluster, name: str, units: int) -> Json:
+    """Asks as a user of this backend has to."""
+    body = asking_pod(name, units)
+    return body if points_pods(cluster) else with_scheduler(body, OURS)
+
+
+def with_scheduler(body: Json, scheduler: str) -> Json:
+    return {**body, "spec": {**body["spec"], "schedulerName": scheduler}}
 
 
 def condition(cluster: LocalCluster, kind: str) -> Any:
@@ -79,8 +94,13 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     assert ready["status"]["backend"] == "Dedicated"
     said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
-    assert f"kube-scheduler:{version}) places pods; pods that ask for cards are" in said["message"]
-    create(cluster, namespace, [pod("first", {"main": 10}), pod("never", {"main": 17})])
+    how = (
+        "pods that ask for cards are pointed"
+        if points_pods(cluster)
+        else "the API server has no MutatingAdmission"
+    )
+    assert f"kube-scheduler:{version}) places pods; {how}" in said["message"]
+    create(cluster, namespace, [asking_ours(cluster, "first", 10), asking_ours(cluster, "never", 17)])
     first = await_running(cluster, namespace, "first")["first"]
     assert manifest.read_bytes() == before
 
@@ -91,7 +111,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     message = await_reason(cluster, "Degraded", "PodsNotScheduled")
     assert message.startswith(f"nobody places 1 pod with schedulerName: {OURS} ({namespace}/never) any more")
     cluster.kubectl("delete", "pod", "-n", namespace, "never")
-    create(cluster, namespace, [pod("second", {"main": 10})])
+    create(cluster, namespace, [asking_pod("second", 10)])
     await_running(cluster, namespace, "first", "second")
 
     product.apply(with_backend("Dedicated"))
@@ -100,7 +120,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     assert get(cluster, JOBS)["items"] == []
     node = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")
     assert SCHEDULER_LABEL not in node["metadata"]["labels"]
-    create(cluster, namespace, [pod("third", {"main": 6})])
+    create(cluster, namespace, [asking_ours(cluster, "third", 6)])
     pods = await_running(cluster, namespace, "first", "second", "third")
     assert schedulers_of(pods) == {"first": OURS, "second": "default-scheduler", "third": OURS}
     assert pods["first"]["metadata"]["annotations"] == first["metadata"]["annotations"]
@@ -110,7 +130,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
 
     product.delete("default")
     assert deployments(cluster) == ["gpushare-operator"]
-    create(cluster, namespace, [pod("later", {"main": 4})])
+    create(cluster, namespace, [asking_pod("later", 4)])
     later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
     assert later["spec"]["schedulerName"] == "default-scheduler"
 
@@ -149,6 +169,7 @@ def test_without_the_rights_to_it_the_condition_says_what_to_apply(
 def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
+    skip_unless_pods_are_pointed(cluster.kubernetes)
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
         cluster.kubectl("delete", kind, OURS)
     product.apply(with_backend("Dedicated"))
@@ -158,7 +179,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
         in condition(cluster, "SchedulerConfigured")["message"]
     )
     stray = pod("stray", {"main": 4}, on="nowhere")
-    create(cluster, namespace, [with_scheduler("named", OURS), stray])
+    create(cluster, namespace, [with_scheduler(asking_pod("named", 4), OURS), stray])
     await_running(cluster, namespace, "named")
     message = await_reason(cluster, "Degraded", "PodsNotScheduled")
     assert f"1 pod with schedulerName: default-scheduler ({namespace}/stray) by cards" in message
@@ -169,7 +190,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
         lambda: "are pointed at it" in condition(cluster, "SchedulerConfigured")["message"],
         timeout=30,
     )
-    others = [pod("ordinary", {"main": 0}), with_scheduler("theirs", "somebody-else")]
+    others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]
     create(cluster, namespace, [pod("pointed", {"main": 11}), *others])
     await_running(cluster, namespace, "named", "pointed", "ordinary")
     # The node has 17 units left, and no card more than 16.

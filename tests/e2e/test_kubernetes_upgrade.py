@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.control_plane import MANIFEST, edit_manifest, files
+from tests.e2e.kubernetes_features import MUTATING_POLICY, feature
 from tests.e2e.kubernetes_upgrade import WORKERS, KubernetesUpgrade, upgrade_path, upgraded
 from tests.e2e.observe import condition, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, policy
@@ -17,7 +18,7 @@ from tests.e2e.test_scheduler_reconnection import await_reason
 from tests.e2e.workloads import pod
 
 from gpushare_core.kube import paths
-from gpushare_core.kubernetes_minors import FEATURES, KubernetesMinor
+from gpushare_core.kubernetes_minors import KubernetesMinor
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.cluster import LocalCluster
@@ -132,9 +133,7 @@ def flags_for_policies(minor: Minor) -> Sequence[str]:
 
 def served_as(minor: Minor) -> str:
     """Returns the version of MutatingAdmissionPolicies that a server has, switched on where it is not."""
-    features = (feature for area in FEATURES.values() for feature in area)
-    (found,) = (feature for feature in features if feature.name == "MutatingAdmissionPolicy")
-    state = found.state_in(KubernetesMinor(minor.major, minor.number))
+    state = feature(MUTATING_POLICY).state_in(KubernetesMinor(minor.major, minor.number))
     assert state, f"{minor.name} has none"
     return f"{GROUP}/{state.api}"
 

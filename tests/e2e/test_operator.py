@@ -25,6 +25,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
+from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_operator.cluster.labels import COMPARE_LABEL, MANAGER, PLUGIN
@@ -281,16 +282,16 @@ def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster
     product.delete("unserved")
 
 
-def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **options: Any) -> None:
-    """Do what somebody could who has the operator's token. Raises ``ApiError`` when it is refused."""
+def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **options: Any) -> Any:
+    """Does what somebody could who has the operator's token. Raises ``ApiError`` when it is refused."""
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
-    async def send() -> None:
+    async def send() -> Any:
         async with KubeClient(credentials, field_manager="gpushare-operator") as client:
-            await getattr(client, call)(path, *body, **options)
+            return await getattr(client, call)(path, *body, **options)
 
-    asyncio.run(send())
+    return asyncio.run(send())
 
 
 @pytest.mark.parametrize(
@@ -332,7 +333,6 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
                 ("phase", "Terminated"),
                 ("features", {"supplementalGroupsPolicy": False}),
                 ("runtimeHandlers", [{"name": "forged"}]),
-                ("declaredFeatures", ["Forged"]),
             )
         ),
         pytest.param(
@@ -345,6 +345,17 @@ def test_the_operators_account_changes_of_nodes_only_what_is_ours(
 ) -> None:
     with pytest.raises(ApiError, match=refusal):
         as_operator(cluster, "merge", f"{NODES}/gpu-2{subresource}", patch)
+
+
+def test_the_operators_account_declares_no_features_of_nodes(cluster: LocalCluster) -> None:
+    """Servers before Kubernetes 1.35 drop the field: they do not know it."""
+    patch = {"status": {"declaredFeatures": ["Forged"]}}
+    if cluster.kubernetes >= Minor(1, 35, 0):
+        with pytest.raises(ApiError, match="but capacity and allocatable"):
+            as_operator(cluster, "merge", f"{NODES}/gpu-2/status", patch)
+    else:
+        kept = as_operator(cluster, "merge", f"{NODES}/gpu-2/status", patch)
+        assert "declaredFeatures" not in kept["status"]
 
 
 def test_the_operators_account_marks_hosts_that_people_have_labelled_for_backend_external(
