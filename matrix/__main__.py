@@ -70,6 +70,8 @@ def summary(row: MatrixRow) -> str:
 
 
 if __name__ == "__main__":
-    # Whoever ends it from outside gets what was run as well, and no cluster stays.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Whoever ends it from outside gets what was run as well, and no cluster stays. A shell has jobs in the
+    # background ignore SIGINT, and their children, too.
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

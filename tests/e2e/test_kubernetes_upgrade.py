@@ -41,7 +41,10 @@ sys.stdout.buffer.write(base64.b64decode(answer["kvs"][0]["value"]))
 
 @pytest.fixture
 def path() -> Sequence[Minor]:
-    return upgrade_path()
+    found = upgrade_path()
+    if found[0].name == "1.32":
+        pytest.skip("a kubelet 1.33 resizes what it finds running of 1.32, and ends: nodes have no cgroups")
+    return found
 
 
 @pytest.fixture

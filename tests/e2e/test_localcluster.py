@@ -100,6 +100,10 @@ def container_status(cluster: LocalCluster, namespace: str, name: str) -> dict[s
     return status
 
 
+def is_restarted(status: dict[str, Any]) -> bool:
+    return status["restartCount"] == 1 and "running" in status["state"]
+
+
 def is_ready(cluster: LocalCluster, node: str) -> bool:
     conditions = json.loads(cluster.kubectl("get", "node", node, "--output=json"))["status"]["conditions"]
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
@@ -346,7 +350,7 @@ def test_a_node_survives_power_loss_with_its_files_but_without_its_containers(
     assert cluster.node_exec("gpu-2", ["cat", "/var/lib/kubelet/kept"]).stdout == "by the host"
     wait_until(
         "the pod's container was started anew",
-        lambda: container_status(cluster, namespace, "resident")["restartCount"] == 1,
+        lambda: is_restarted(container_status(cluster, namespace, "resident")),
         timeout=60,
     )
     after = cluster.container(namespace=namespace, pod="resident", container="main")
