@@ -293,6 +293,15 @@ class PluginState:
             self.refresh_requests()
             self.changed.set()
 
+    def forget_lost(self, ended: Iterable[PodAllocation]) -> None:
+        """Their pods have ended: nobody has what the kubelet does not list for them."""
+        names = {known.pod.name for known in ended}
+        if names:
+            self.remembered = {name: known for name, known in self.remembered.items() if name not in names}
+            lost = {name: known for name, known in self.assigned.lost.items() if name not in names}
+            self.assigned = replace(self.assigned, lost=lost)
+            self.changed.set()
+
     def lose_pod_resources(self, assigned: AssignedDevices) -> None:
         """PodResources do not answer. ``assigned``: their last answer with what the checkpoint says, or the
         checkpoint alone where they have never listed a pod."""

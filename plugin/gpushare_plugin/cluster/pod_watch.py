@@ -15,7 +15,16 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_plugin.decide.held.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
+from gpushare_plugin.decide.held.allocations import lost_assignments_without_pod
+from gpushare_plugin.decide.held.pods import (
+    FINISHED,
+    Pod,
+    PodName,
+    has_ended,
+    is_bound_to,
+    read_metadata,
+    read_pod,
+)
 from gpushare_plugin.state import PluginState
 
 CONCURRENT_READS = 8
@@ -103,6 +112,19 @@ class PodWatch:
             if pod and pod.request is not None and not pod.deleting:  # else another one may have its name
                 return
         await self._read_spec(name)
+
+    async def forget_ended(self) -> None:
+        """Forgets what ended pods had. Kubelets before 1.34 list such pods as if they had lost the units with
+        which containers run. Source: ``v1PodResourcesServer.List`` (1.33)."""
+        lost = lost_assignments_without_pod(self._state.assigned, self._state.pods)
+        self._state.forget_lost([known for known in lost if await self._has_ended(known.pod)])
+
+    async def _has_ended(self, pod: Pod) -> bool:
+        """Whether the API server has the pod, and says that it has ended."""
+        try:
+            return has_ended(await self._client.get(pod_path(*pod.name)), pod.uid)
+        except (ApiError, UnreachableError, ValueError):
+            return False
 
     def _without_spec(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.request is None]

@@ -185,6 +185,22 @@ async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
     await node.run_pod(pod_json("next", container(units=16)))
 
 
+@modes
+async def test_a_pod_that_ended_has_none_where_the_kubelet_lists_it_without_units(
+    node: Node, mode: str
+) -> None:
+    """As kubelets before 1.34 do, which refuse pods at their start that they had admitted before."""
+    await one_card(node, mode)
+    pod = pod_json("web", container(units=12))
+    await node.run_pod(pod | {"status": RUNNING})
+    await node.until("its status", lambda: node.on_cards() == {"web": {FIRST: 12}})
+    await forgetful_restart(node, "web")
+    node.api.put(PODS, pod | {"status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}})
+    await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    await node.run_pod(pod_json("next", container(units=16)))
+
+
 async def test_another_static_pod_of_its_name_has_nothing_of_it(node: Node) -> None:
     await lost_without_mirror(node, "Memory")
     await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])

@@ -185,6 +185,12 @@ def is_bound_to(item: Json, node: str) -> bool:
     return whole.spec.node_name == node and whole.status.phase not in FINISHED
 
 
+def has_ended(item: Json, uid: str) -> bool:
+    """Whether ``item`` is the pod with ``uid`` and has ended. Raises as ``read_metadata``."""
+    phase = msgspec.convert(item, _Whole).status.phase
+    return msgspec.convert(item, _Listed).metadata.uid == uid and phase in FINISHED
+
+
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
     """Returns a pod by its whole object, which may ask for ``resources``. Raises as ``read_metadata``."""
     whole = msgspec.convert(item, _Whole)
