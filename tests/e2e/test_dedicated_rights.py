@@ -38,9 +38,10 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
     cluster.kubectl("apply", "-k", MANIFESTS)
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+    forgeries = (lambda pod: pod.update(hostPID=True), image(1, "evil"))  # one for each policy
     wait_until(
-        "the admission policy is in force",
-        lambda: is_refused(credentials, forged(lambda pod: pod.update(hostPID=True))),
+        "the admission policies are in force",
+        lambda: all(is_refused(credentials, forged(forge)) for forge in forgeries),
         timeout=30,
     )
     yield credentials

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.e2e.kubernetes_features import POD_LEVEL_RESOURCES
+
 from gpushare_core.text.json_object import Json
 
 MEMORY = "gpushare.io/memory"
@@ -31,6 +33,8 @@ class WrongPod:
     """For the page, where there is no advice beside the sentence."""
     is_stopped: bool = True
     """Whether it does not run for that reason."""
+    feature: str = ""
+    """Of Kubernetes: where it is off, the API server drops what is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +203,7 @@ PODS: tuple[WrongPod, ...] = (
         code="Refused",
         says="spec.resources.limits[gpushare.io/memory]: Unsupported value",
         advises="Write it into the container: spec.containers[].resources.limits.",
+        feature=POD_LEVEL_RESOURCES,
     ),
     WrongPod(
         written="env NVIDIA_VISIBLE_DEVICES: all",
