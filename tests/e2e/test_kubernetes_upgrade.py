@@ -128,10 +128,14 @@ def test_the_schedulers_own_version_follows_and_pods_keep_coming_to_it(
 
 
 def flags_for_policies(minor: Minor) -> Sequence[str]:
-    """Returns flags of the API server that make it serve MutatingAdmissionPolicies."""
+    """Returns flags of the API server that make it serve MutatingAdmissionPolicies, also as the next minor.
+
+    One of 1.33 reads them as v1alpha1, one of 1.34 as v1beta1, and neither is ready without.
+    """
     if served_as(minor) == f"{GROUP}/v1":
         return ()
-    return "--feature-gates=MutatingAdmissionPolicy=true", f"--runtime-config={served_as(minor)}=true"
+    versions = f"{GROUP}/v1alpha1=true,{GROUP}/v1beta1=true"
+    return "--feature-gates=MutatingAdmissionPolicy=true", f"--runtime-config={versions}"
 
 
 def served_as(minor: Minor) -> str:
