@@ -206,6 +206,7 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
         "resources": {"limits": {"cpu": "1"}},
         "schedulingGates": [{"name": "example.com/a"}],
         "schedulingGroup": {"podGroupName": "a"},
+        "workloadRef": {"name": "a", "podGroup": "b"},  # 1.35 alone has it
         "setHostnameAsFQDN": True,
         "shareProcessNamespace": True,
         "subdomain": "a",
