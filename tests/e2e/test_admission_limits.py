@@ -11,6 +11,7 @@ import json
 import string
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -70,7 +71,10 @@ def large_pod(containers: list[Json], **metadata: Any) -> Json:
 
 
 def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: str = "") -> None:
-    """Merges as our account ``name``, whose pod is on the node ``on``. Raises ``ApiError`` when refused."""
+    """Merges as our account ``name``, whose pod is on the node ``on``. Raises ``ApiError`` when refused.
+
+    On a busy machine an API server may need longer for such an object than the 34 s that it takes for a call.
+    """
     bound = [f"--bound-object-name={on}", "--bound-object-kind=Node"] if on else []
     token = cluster.kubectl("create", "token", f"gpushare-{name}", "-n", SYSTEM, *bound)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
@@ -79,7 +83,16 @@ def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: 
         async with KubeClient(credentials, timeout=PATIENCE) as client:
             await client.merge(path, patch)
 
-    asyncio.run(send())
+    def is_decided() -> bool:
+        try:
+            asyncio.run(send())
+        except ApiError as error:
+            if error.status == HTTPStatus.GATEWAY_TIMEOUT:
+                return False
+            raise
+        return True
+
+    wait_until("the API server has decided in time", is_decided, timeout=3 * PATIENCE)
 
 
 def made(cluster: LocalCluster, body: Json, *options: str) -> Json:
