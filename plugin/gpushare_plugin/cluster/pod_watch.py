@@ -30,6 +30,10 @@ from gpushare_plugin.state import PluginState
 CONCURRENT_READS = 8
 UNDER_WAY_TIMEOUT = 0.5
 """Seconds for which a read under way is waited for: its connection may be dead."""
+KILLED_AFTER = 10.0
+"""Seconds after which no container of an ended pod runs. A kubelet that refuses a pod at its start says so
+first, and kills its containers by its next cleanup, 2 s later, with 1 s of grace. Source:
+``Kubelet.HandlePodCleanups``."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
 
@@ -61,6 +65,8 @@ class PodWatch:
         self._under_way: dict[PodName, asyncio.Event] = {}
         """Pods that are being read -> set when the read is over."""
         self._pod_reads: list[_PodRead] = []
+        self._ended_at: dict[str, float] = {}
+        """UID of an ended pod whose units the kubelet seems to have lost -> when that was first seen."""
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -117,7 +123,11 @@ class PodWatch:
         """Forgets what ended pods had. Kubelets before 1.34 list such pods as if they had lost the units with
         which containers run. Source: ``v1PodResourcesServer.List`` (1.33)."""
         lost = lost_assignments_without_pod(self._state.assigned, self._state.pods)
-        self._state.forget_lost([known for known in lost if await self._has_ended(known.pod)])
+        ended = {known.pod.uid: known for known in lost if await self._has_ended(known.pod)}
+        now = asyncio.get_running_loop().time()
+        self._ended_at = {uid: self._ended_at.get(uid, now) for uid in ended}
+        since = now - KILLED_AFTER
+        self._state.forget_lost([ended[uid] for uid, at in self._ended_at.items() if at <= since])
 
     async def _has_ended(self, pod: Pod) -> bool:
         """Whether the API server has the pod, and says that it has ended."""
