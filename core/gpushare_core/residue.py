@@ -80,7 +80,8 @@ def _of_object(item: Json) -> Iterator[Residue]:
     metadata = item.get("metadata") or {}
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     where = f"{item.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
-    yield from (Residue(where, sentence) for sentence in rule(item))
+    passes = item.get("kind") == "Pod"
+    yield from (Residue(where, sentence, passes=passes) for sentence in rule(item))
     if item.get("kind") == "Node":
         yield from (Residue(where, sentence, passes=True) for sentence in _capacity(item, name))
 
@@ -193,7 +194,8 @@ def _shown(capacity: str, allocatable: str, resource: str) -> str:
 
 
 def _of_pod(item: Json) -> Iterator[str]:
-    """Running pods keep their annotations."""
+    """Running pods keep their annotations. Kubernetes deletes ours some seconds after what made them: the
+    garbage collector those of a Job, a kubelet those that it has to stop first."""
     labels = item["metadata"].get("labels") or {}
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER:
         yield (

@@ -21,7 +21,7 @@ SETTLE_SECONDS = 15.0
 """For so long nothing may turn up once the policies are gone."""
 FORGET_SECONDS = 20.0
 """Between two looks while kubelets forget: a look reads all pods."""
-FORGETTING = "all is undone; {nodes} still show capacity 0, for 5 min at most (Ctrl-C: do not wait)"
+GOING = "all is undone; {things} left, to go by themselves within 5 min (Ctrl-C: do not wait)"
 ABSENT_SECONDS = 60.0
 """For so long an operator is waited for that is not there: it may be starting."""
 
@@ -105,8 +105,7 @@ class Undo:
             left = until - self.clock()
             if not found.residue or not all(entry.passes for entry in found.residue) or left <= 0:
                 return found
-            nodes = len({entry.where for entry in found.residue})
-            self.progress.doing(FORGETTING.format(nodes=counted(nodes, "node")))
+            self.progress.doing(GOING.format(things=counted(len(found.residue), "thing")))
             await self.sleep(min(left, FORGET_SECONDS))
             settle = 0.0
 

@@ -41,6 +41,16 @@ ZERO: Json = {
     "metadata": {"name": "gpu-1"},
     "status": {"capacity": {"gpushare.io/memory": "0"}, "allocatable": {"gpushare.io/memory": "0"}},
 }
+HOSTCTL_POD: Json = {
+    "metadata": {
+        "namespace": "gpushare-system",
+        "name": "gpushare-hostctl-1",
+        "labels": {
+            "app.kubernetes.io/managed-by": "gpushare-operator",
+            "app.kubernetes.io/component": "hostctl",
+        },
+    }
+}
 
 
 @dataclass
@@ -107,7 +117,7 @@ class Time:
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
         if self.now >= self.clean_at:
-            self.cluster.objects["Node"] = []
+            self.cluster.objects["Node"] = self.cluster.objects["Pod"] = []
 
 
 @pytest.fixture
@@ -162,6 +172,13 @@ async def test_policies_are_deleted_and_nothing_is_left(served: Any, objects: An
 async def test_kubelets_get_the_time_to_forget(served: Any, objects: Any) -> None:
     cluster = Cluster({**objects, "Node": [ZERO]})
     report = await undone(await served(cluster), cluster, clean_at=300.0)
+    assert (report.outcome, report.residue) == (UndoOutcome.UNDONE, [])
+
+
+async def test_pods_get_the_time_to_end(served: Any, objects: Any) -> None:
+    """Seen on a busy cluster: the garbage collector deletes a Job's pod some seconds after the Job."""
+    cluster = Cluster({**objects, "Pod": [HOSTCTL_POD]})
+    report = await undone(await served(cluster), cluster, clean_at=5.0)
     assert (report.outcome, report.residue) == (UndoOutcome.UNDONE, [])
 
 

@@ -147,6 +147,14 @@ def test_our_scheduler_does_not_run_with_another_backend() -> None:
     assert found(schedulers, asked(by("gpushare-scheduler"))).code == "UnknownScheduler"
 
 
+def test_our_scheduler_that_has_asked_and_is_removed_is_not_advised() -> None:
+    finding = found(
+        schedulers, asked(by("gpushare-scheduler"), asking_schedulers=frozenset({"gpushare-scheduler"}))
+    )
+    assert finding.code == "UnknownScheduler"
+    assert finding.advice == ["Write schedulerName: default-scheduler, or leave it out."]
+
+
 def test_nothing_is_said_of_schedulers_that_are_not_known() -> None:
     external = asked(by("my-scheduler"), policies=[policy(backend="External")], asking_schedulers=None)
     assert said(schedulers, external) == []

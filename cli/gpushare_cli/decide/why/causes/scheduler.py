@@ -30,7 +30,8 @@ def _serving(situation: PodSituation) -> set[str] | None:
         case [Backend.VOLCANO]:
             return {VOLCANO_SCHEDULER}
         case [Backend.KUBE_SCHEDULER]:
-            return {DEFAULT_SCHEDULER, *(situation.cluster.asking_schedulers or ())}
+            # One that was removed has asked all the same; that ours has gone, the backend says.
+            return {DEFAULT_SCHEDULER, *(situation.cluster.asking_schedulers or ())} - {DEDICATED_SCHEDULER}
         case [Backend.EXTERNAL] if situation.cluster.asking_schedulers:
             return {*situation.cluster.asking_schedulers}
     return None
