@@ -65,14 +65,17 @@ class MinorRun:
         )
 
     def _build(self) -> bool:
-        """Builds what the tests would otherwise wait for; returns whether that went well."""
+        """Builds what the tests would otherwise wait for: also the minor from which they upgrade. Returns
+        whether that went well."""
         localcluster = str(Path(sys.executable).with_name("localcluster"))
+        minors = step_to(self.minor) or [self.minor]
+        builds = (["--containerd"], *(["--kubernetes", minor] for minor in minors))
         return all(
             subprocess.run(
                 [localcluster, "build", *what], env=self._environment, stdout=sys.stderr, check=False
             ).returncode
             == 0
-            for what in ([], ["--containerd"])
+            for what in builds
         )
 
     def _test(self) -> tuple[str, TestRun]:

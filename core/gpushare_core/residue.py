@@ -80,7 +80,7 @@ def _of_object(item: Json) -> Iterator[Residue]:
     metadata = item.get("metadata") or {}
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     where = f"{item.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
-    passes = item.get("kind") == "Pod"
+    passes = item.get("kind") == "Pod" and _goes_by_itself(metadata)
     yield from (Residue(where, sentence, passes=passes) for sentence in rule(item))
     if item.get("kind") == "Node":
         yield from (Residue(where, sentence, passes=True) for sentence in _capacity(item, name))
@@ -194,14 +194,20 @@ def _shown(capacity: str, allocatable: str, resource: str) -> str:
 
 
 def _of_pod(item: Json) -> Iterator[str]:
-    """Running pods keep their annotations. Kubernetes deletes ours some seconds after what made them: the
-    garbage collector those of a Job, a kubelet those that it has to stop first."""
+    """Running pods keep their annotations."""
     labels = item["metadata"].get("labels") or {}
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER:
         yield (
             f"a pod of our {labels.get(COMPONENT_LABEL, 'program')} is there still: it goes with what made"
             " it; if that is gone and its kubelet does not answer, delete the pod"
         )
+
+
+def _goes_by_itself(metadata: Json) -> bool:
+    """Whether Kubernetes deletes the pod some seconds after what made it: the garbage collector finds a pod
+    by its owner, and a kubelet stops it first."""
+    is_going = "deletionTimestamp" in metadata or bool(metadata.get("ownerReferences"))
+    return is_going and not metadata.get("finalizers")
 
 
 def _of_made_object(item: Json) -> Iterator[str]:

@@ -56,6 +56,8 @@ class PluginState:
     """Why the newest GPUShareNode cannot be read; ``share_node`` is then the one before."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
+    ended: dict[PodName, Pod] = field(default_factory=dict)
+    """Pods without units in the kubelet's list that had ended when they were read last."""
     pods_known: bool = False
     """Whether the API server has ever listed the pods."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
@@ -202,6 +204,12 @@ class PluginState:
             del self.pods[name]
             self.preferred.pop(uid, None)
             self.changed.set()
+
+    @property
+    def known_pods(self) -> Pods:
+        """The pods that the API server is known to have, also ended ones. An ended mirror is not among them:
+        the file of its static pod may be another pod by now."""
+        return {**{name: pod for name, pod in self.ended.items() if not pod.static_uid}, **self.pods}
 
     def put_share_node(self, share_node: GPUShareNode | None) -> None:
         if share_node is not None and self.share_node is None:

@@ -247,7 +247,7 @@ PODS: tuple[WrongPod, ...] = (
         written="schedulerName: my-scheduler, which does not run",
         body=pod({MEMORY: "4"}, schedulerName="my-scheduler"),
         code="UnknownScheduler",
-        says="has schedulerName: my-scheduler, and no scheduler of that name has asked for cards",
+        says="has schedulerName: my-scheduler, and no scheduler of that name asks for cards",
         advises="Write schedulerName: default-scheduler, or leave it out.",
     ),
     WrongPod(

@@ -188,7 +188,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.decide.units.foreign_units:_split": (
         "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
     ),
-    "gpushare_plugin.decide.held.pods:has_ended": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.decide.held.pods:is_bound_to": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.decide.held.pods:read_metadata": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_plugin.devices.inventory.inventory_file:_data": (

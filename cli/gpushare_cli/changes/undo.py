@@ -21,7 +21,7 @@ SETTLE_SECONDS = 15.0
 """For so long nothing may turn up once the policies are gone."""
 FORGET_SECONDS = 20.0
 """Between two looks while kubelets forget: a look reads all pods."""
-GOING = "all is undone; {things} left, to go by themselves within 5 min (Ctrl-C: do not wait)"
+GOING = "the policies are gone; {things} left, which should go within 5 min (Ctrl-C: do not wait)"
 ABSENT_SECONDS = 60.0
 """For so long an operator is waited for that is not there: it may be starting."""
 

@@ -20,7 +20,6 @@ from gpushare_plugin.decide.held.pods import (
     FINISHED,
     Pod,
     PodName,
-    has_ended,
     is_bound_to,
     read_metadata,
     read_pod,
@@ -31,9 +30,9 @@ CONCURRENT_READS = 8
 UNDER_WAY_TIMEOUT = 0.5
 """Seconds for which a read under way is waited for: its connection may be dead."""
 KILLED_AFTER = 10.0
-"""Seconds after which no container of an ended pod runs. A kubelet that refuses a pod at its start says so
-first, and kills its containers by its next cleanup, 2 s later, with 1 s of grace. Source:
-``Kubelet.HandlePodCleanups``."""
+"""Seconds for which an ended pod holds what its kubelet has lost. A kubelet says that a pod has ended when
+no container of it can run; others who write so may be earlier, and the kubelet kills its containers by its
+next cleanup, 2 s later. Source: ``status.manager.mergePodStatus``, ``Kubelet.HandlePodCleanups``."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
 
@@ -65,8 +64,9 @@ class PodWatch:
         self._under_way: dict[PodName, asyncio.Event] = {}
         """Pods that are being read -> set when the read is over."""
         self._pod_reads: list[_PodRead] = []
-        self._ended_at: dict[str, float] = {}
-        """UID of an ended pod whose units the kubelet seems to have lost -> when that was first seen."""
+        self._ended_at: dict[tuple[str, str], float] = {}
+        """A kubelet's process and the UID of an ended pod whose units it seems to have lost -> when both were
+        first seen."""
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -119,22 +119,27 @@ class PodWatch:
                 return
         await self._read_spec(name)
 
-    async def forget_ended(self) -> None:
-        """Forgets what ended pods had. Kubelets before 1.34 list such pods as if they had lost the units with
-        which containers run. Source: ``v1PodResourcesServer.List`` (1.33)."""
-        lost = lost_assignments_without_pod(self._state.assigned, self._state.pods)
-        ended = {known.pod.uid: known for known in lost if await self._has_ended(known.pod)}
-        now = asyncio.get_running_loop().time()
-        self._ended_at = {uid: self._ended_at.get(uid, now) for uid in ended}
-        since = now - KILLED_AFTER
-        self._state.forget_lost([ended[uid] for uid, at in self._ended_at.items() if at <= since])
+    async def forget_ended(self, *, timeout: float) -> None:
+        """Forgets what ended pods had, of which as many are read as is possible within ``timeout`` seconds.
 
-    async def _has_ended(self, pod: Pod) -> bool:
-        """Whether the API server has the pod, and says that it has ended."""
-        try:
-            return has_ended(await self._client.get(pod_path(*pod.name)), pod.uid)
-        except (ApiError, UnreachableError, ValueError):
-            return False
+        Kubelets before 1.34 list ended pods without units, just like pods whose units they have lost while
+        containers run. Source: ``v1PodResourcesServer.List`` (1.33).
+        """
+        state = self._state
+        lost = lost_assignments_without_pod(state.assigned, state.pods)
+        await self.read_specs((known.pod.name for known in lost), timeout=timeout)
+        state.ended = {name: pod for name, pod in state.ended.items() if name in state.assigned.pods}
+        ended = {
+            (state.assigned.kubelet, known.pod.uid): known for known in lost if self._has_ended(known.pod)
+        }
+        now = asyncio.get_running_loop().time()
+        self._ended_at = {key: self._ended_at.get(key, now) for key in ended}
+        since = now - KILLED_AFTER
+        state.forget_lost([ended[key] for key, at in self._ended_at.items() if at <= since])
+
+    def _has_ended(self, pod: Pod) -> bool:
+        ended = self._state.ended.get(pod.name)
+        return ended is not None and ended.uid == pod.uid
 
     def _without_spec(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.request is None]
@@ -168,6 +173,12 @@ class PodWatch:
             if self._under_way.get(name) is over:
                 del self._under_way[name]
 
+    def _put(self, pod: Pod, read: _PodRead) -> None:
+        if pod.ended:
+            self._state.ended[pod.name] = pod
+        elif pod.uid not in read.ended:
+            self._state.put_pod(pod)
+
     async def _read_into_state(self, name: PodName) -> None:
         read = _PodRead()
         self._pod_reads.append(read)
@@ -175,10 +186,9 @@ class PodWatch:
             async with self._reads:
                 read.known = self._state.pods.get(name)
                 item = await self._client.get(pod_path(*name))
+            self._state.ended.pop(name, None)
             if is_bound_to(item, self._state.name):
-                pod = read_pod(item, Dialect.allocation_annotation, RESOURCES)
-                if pod.uid not in read.ended:
-                    self._state.put_pod(pod)
+                self._put(read_pod(item, Dialect.allocation_annotation, RESOURCES), read)
         except (ApiError, UnreachableError, ValueError) as error:
             if not (isinstance(error, ApiError) and error.is_not_found):
                 _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})

@@ -325,10 +325,10 @@ class Allocator:
         """Returns the pod that the kubelet asks for, by what is listed; several, the likeliest first, where a
         container of any of them may be starting anew."""
         candidates = await self._listed_candidates(units, unavailable=unavailable)
-        assigned, pods = self.state.assigned, self.state.pods
+        assigned = self.state.assigned
         if not candidates or not lost_containers(candidates[0], assigned):
             return candidates[:1]
-        return [] if has_pod_unknown_to_api(assigned, pods, candidates) else candidates
+        return [] if has_pod_unknown_to_api(assigned, self.state.known_pods, candidates) else candidates
 
     async def _listed_candidates(self, units: int, *, unavailable: bool) -> Sequence[Pod]:
         state = self.state

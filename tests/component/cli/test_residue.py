@@ -167,3 +167,24 @@ async def test_what_does_not_go_by_itself_is_told_at_once() -> None:
     moments = Moments({"metadata": {"name": "gpu-1", "labels": {"gpushare.io/policy": "default"}}})
     _, code = await moments.residue()
     assert (code, moments.now) == (ExitStatus.NO, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "passes"),
+    [
+        pytest.param({"ownerReferences": [{"kind": "Job"}]}, True, id="its Job is deleted first"),
+        pytest.param({"deletionTimestamp": "2026-11-26T10:00:00Z"}, True, id="it is stopped"),
+        pytest.param({}, False, id="orphaned"),
+        pytest.param(
+            {"deletionTimestamp": "2026-11-26T10:00:00Z", "finalizers": ["example.org/keep"]},
+            False,
+            id="kept by somebody",
+        ),
+    ],
+)
+async def test_which_pods_go_by_themselves(metadata: Json, *, passes: bool) -> None:
+    labels = {"app.kubernetes.io/managed-by": "gpushare-operator"}
+    pod = {"metadata": {"namespace": "gpushare-system", "name": "p", "labels": labels, **metadata}}
+    text, code = await run({"Pod": [pod]}, "-o", "json")
+    assert code is ExitStatus.NO
+    assert [left["passes"] for left in json.loads(text)["residue"]] == [passes]

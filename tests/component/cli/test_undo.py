@@ -49,6 +49,7 @@ HOSTCTL_POD: Json = {
             "app.kubernetes.io/managed-by": "gpushare-operator",
             "app.kubernetes.io/component": "hostctl",
         },
+        "ownerReferences": [{"kind": "Job", "name": "gpushare-hostctl"}],
     }
 }
 

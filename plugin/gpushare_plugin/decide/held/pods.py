@@ -30,7 +30,7 @@ class PodName(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One pod that is bound to this node and not finished."""
+    """One pod that is bound to this node."""
 
     name: PodName
     uid: str
@@ -57,6 +57,9 @@ class Pod:
     """Whether it ran when it was read as a whole: then all its containers were admitted before."""
     started: bool = False
     """Whether the kubelet had acknowledged it by then: also while its init containers run."""
+
+    ended: bool = False
+    """Whether it was in one of the phases ``FINISHED``, which a pod does not leave."""
 
     @property
     def kubelet_uid(self) -> str:
@@ -180,15 +183,8 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 
 def is_bound_to(item: Json, node: str) -> bool:
-    """Whether the pod is bound to ``node`` and has not ended. Raises as ``read_metadata``."""
-    whole = msgspec.convert(item, _Whole)
-    return whole.spec.node_name == node and whole.status.phase not in FINISHED
-
-
-def has_ended(item: Json, uid: str) -> bool:
-    """Whether ``item`` is the pod with ``uid`` and has ended. Raises as ``read_metadata``."""
-    phase = msgspec.convert(item, _Whole).status.phase
-    return msgspec.convert(item, _Listed).metadata.uid == uid and phase in FINISHED
+    """Whether the pod is bound to ``node``. Raises as ``read_metadata``."""
+    return msgspec.convert(item, _Whole).spec.node_name == node
 
 
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
@@ -201,5 +197,6 @@ def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]
         asked=request,
         request=request,
         running=running,
+        ended=whole.status.phase in FINISHED,
         started=running or bool(whole.status.start_time),
     )

@@ -122,10 +122,7 @@ def test_nothing_is_said_of_the_scheduler_that_asks(name: str) -> None:
 
 def test_a_scheduler_that_nobody_knows_is_named() -> None:
     finding = found(schedulers, asked(by("my-scheduler")))
-    assert (
-        "has schedulerName: my-scheduler, and no scheduler of that name has asked for cards"
-        in finding.sentence
-    )
+    assert "has schedulerName: my-scheduler, and no scheduler of that name asks for cards" in finding.sentence
     assert finding.advice == ["Write schedulerName: default-scheduler, or leave it out."]
     assert finding.is_decisive
 
@@ -153,6 +150,12 @@ def test_our_scheduler_that_has_asked_and_is_removed_is_not_advised() -> None:
     )
     assert finding.code == "UnknownScheduler"
     assert finding.advice == ["Write schedulerName: default-scheduler, or leave it out."]
+
+
+def test_nor_where_another_one_is_connected_by_hand() -> None:
+    asking = frozenset({"gpushare-scheduler", "own"})
+    external = asked(by("other"), policies=[policy(backend="External")], asking_schedulers=asking)
+    assert found(schedulers, external).advice == ["Write schedulerName: own, or leave it out."]
 
 
 def test_nothing_is_said_of_schedulers_that_are_not_known() -> None:

@@ -24,16 +24,17 @@ def _backends(situation: PodSituation) -> list[str]:
 
 def _serving(situation: PodSituation) -> set[str] | None:
     """Returns the names of the schedulers that know cards; None where they are not known."""
+    # Our own runs with one backend only, and stays among those that have asked when it is removed.
+    asking = {*(situation.cluster.asking_schedulers or ())} - {DEDICATED_SCHEDULER}
     match _backends(situation):
         case [Backend.DEDICATED]:
             return {DEDICATED_SCHEDULER}
         case [Backend.VOLCANO]:
             return {VOLCANO_SCHEDULER}
         case [Backend.KUBE_SCHEDULER]:
-            # One that was removed has asked all the same; that ours has gone, the backend says.
-            return {DEFAULT_SCHEDULER, *(situation.cluster.asking_schedulers or ())} - {DEDICATED_SCHEDULER}
-        case [Backend.EXTERNAL] if situation.cluster.asking_schedulers:
-            return {*situation.cluster.asking_schedulers}
+            return {DEFAULT_SCHEDULER, *asking}
+        case [Backend.EXTERNAL]:
+            return asking or None
     return None
 
 
@@ -78,7 +79,7 @@ def _nobody(situation: PodSituation, name: str, serving: set[str]) -> Finding:
     return decisive(
         "UnknownScheduler",
         (
-            f"The pod has schedulerName: {name}, and no scheduler of that name has asked for cards. If none"
+            f"The pod has schedulerName: {name}, and no scheduler of that name asks for cards. If none"
             " runs, the pod waits for ever; one that runs and does not ask knows nothing of cards."
         ),
         f"Write schedulerName: {known}, or leave it out.{anew}",
