@@ -293,7 +293,7 @@ _OF_THE_KUBELET = (
         used_by="plugin",
         purpose="List has no pods that have ended",
         states=(_state(34, FeatureStage.STABLE),),
-        where_missing="ended pods are listed without devices; the plugin asks the API server which have ended",
+        where_missing="ended pods are listed without devices: the plugin asks the API server which ended",
     ),
     KubernetesFeature(
         name="Checkpoint of the device manager",
