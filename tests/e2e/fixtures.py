@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from tests.e2e.books import read_books
 from tests.e2e.connection import Connection
-from tests.e2e.observe import PODS, watch_until
+from tests.e2e.observe import PATIENCE, PODS, watch_until
 from tests.e2e.product import Product, policy
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -94,7 +94,7 @@ def await_agreement(cluster: LocalCluster, namespace: str) -> None:
     wait_until(
         "the four books agree",
         lambda: not read_books(cluster, namespace).disagreements(),
-        timeout=60,
+        timeout=PATIENCE,
         interval=0.5,
         explain=lambda: "; ".join(read_books(cluster, namespace).disagreements()),
     )

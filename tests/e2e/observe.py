@@ -21,6 +21,8 @@ State = dict[str, Json]
 """``namespace/name`` -> object."""
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
+PATIENCE = 120.0
+"""Seconds for what promises no time: five clusters start, and are restarted, on two cores."""
 
 
 def watch_until(
@@ -29,7 +31,7 @@ def watch_until(
     holds: Callable[[Sequence[Json]], bool],
     *,
     what: str,
-    seconds: float = 60.0,
+    seconds: float = PATIENCE,
     describe: Callable[[Sequence[Json]], object] = len,
 ) -> list[Json]:
     """Return the collection at ``path`` as soon as ``holds`` is true of it.
@@ -80,7 +82,7 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
     thread = threading.Thread(target=lambda: asyncio.run(read_until_done()))
     thread.start()
     try:
-        assert listed.wait(timeout=30), f"{path} was not listed within 30 s"
+        assert listed.wait(timeout=PATIENCE), f"{path} was not listed within {PATIENCE:g} s"
         yield seen
     finally:
         loops[0].call_soon_threadsafe(done.set)

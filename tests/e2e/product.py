@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.observe import POLICIES, SHARE_NODES, Json, is_true, watch_until
+from tests.e2e.observe import PATIENCE, POLICIES, SHARE_NODES, Json, is_true, watch_until
 
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -50,7 +50,7 @@ class Product:
         """Delete the policy and wait until everything was taken back."""
         self.cluster.kubectl("delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s")
 
-    def share_node(self, name: str, holds: Any, *, what: str, seconds: float = 60.0) -> Json:
+    def share_node(self, name: str, holds: Any, *, what: str, seconds: float = PATIENCE) -> Json:
         """Wait until ``holds`` is true of the GPUShareNode ``name``, and return it."""
         seen = watch_until(
             self.cluster,

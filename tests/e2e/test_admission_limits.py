@@ -465,7 +465,7 @@ def test_a_large_pod_comes_to_our_own_scheduler(
         return str(answer["spec"]["schedulerName"])
 
     wait_until(
-        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=60, interval=1.0
+        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=PATIENCE, interval=1.0
     )
 
 
@@ -523,7 +523,7 @@ class TestMarked:
                 "which no node serves"
                 in self.told(cluster, namespace, [container(0, {"gpushare.io/mem": "1"})])
             ),
-            timeout=60,
+            timeout=PATIENCE,
             interval=1.0,
         )
 

@@ -88,7 +88,7 @@ def test_a_plugin_that_hangs_is_noticed(cluster: LocalCluster, namespace: str) -
     wait_until(
         "the auditor finds nothing any more",
         lambda: gpushare(cluster, "audit", "--node", NODE, "--settle", "0").returncode == 0,
-        timeout=30,
+        timeout=120,
         interval=0.5,
     )
 

@@ -222,6 +222,6 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     assert "Does the operator run" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")
-    small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=90s")
+    small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)
     release.uninstall()
     assert ours(small) == []

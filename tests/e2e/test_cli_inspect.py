@@ -65,7 +65,7 @@ def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]
         told[0] = gpushare(cluster, *command).stdout
         return all(word in told[0] for word in words)
 
-    wait_until(what, is_told, timeout=60, interval=0.2, explain=lambda: told[0])
+    wait_until(what, is_told, timeout=120, interval=0.2, explain=lambda: told[0])
     return told[0]
 
 
@@ -83,7 +83,7 @@ def test_who_holds_what_of_which_card(cluster: LocalCluster, namespace: str) -> 
         cards.update(cards_held(cluster, namespace))
         return cards.keys() == {"trainer", "slices"}
 
-    wait_until("both are shown", are_shown, timeout=30, interval=0.2)
+    wait_until("both are shown", are_shown, timeout=120, interval=0.2)
     held = cards["trainer"]
     assert (held["heldUnits"], held["freeUnits"], held["units"]) == (10, 6, 16)
     assert held["notStartedUnits"] == 0

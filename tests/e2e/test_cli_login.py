@@ -220,7 +220,7 @@ class Terminal:
         self.text = ""
 
     def await_text(self, text: str) -> None:
-        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), timeout=30, interval=0.05)
+        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), timeout=60, interval=0.05)
 
     def read(self) -> str:
         with suppress(BlockingIOError):
@@ -232,7 +232,7 @@ class Terminal:
         os.write(self.file, text.encode())
 
     def status(self) -> int:
-        status = self.process.wait(timeout=30)
+        status = self.process.wait(timeout=60)
         self.read()
         os.close(self.file)
         os.close(self._end)

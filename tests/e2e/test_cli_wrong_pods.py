@@ -103,7 +103,7 @@ def bounded(cluster: LocalCluster) -> Iterator[str]:
                 "used"
                 in json.loads(cluster.kubectl("get", "quota", "cards", "-n", name, "-o", "json"))["status"]
             ),
-            timeout=30,
+            timeout=90,
             interval=0.2,
         )
         yield name

@@ -188,7 +188,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     wait_until(
         "the condition says that pods are pointed at it",
         lambda: "are pointed at it" in condition(cluster, "SchedulerConfigured")["message"],
-        timeout=30,
+        timeout=120,
     )
     others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]
     create(cluster, namespace, [pod("pointed", {"main": 11}), *others])

@@ -42,7 +42,7 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
     wait_until(
         "the admission policies are in force",
         lambda: all(is_refused(credentials, forged(forge)) for forge in forgeries),
-        timeout=30,
+        timeout=90,
     )
     yield credentials
     cluster.kubectl("delete", "-k", MANIFESTS)

@@ -60,11 +60,11 @@ def without_limits(cluster: LocalCluster, namespace: str) -> Iterator[None]:
     kept = {key: binding["metadata"][key] for key in ("name", "annotations")}
     cluster.kubectl("delete", "validatingadmissionpolicybinding", LIMITED)
     try:
-        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=30)
+        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=90)
         yield
     finally:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps({**binding, "metadata": kept}))
-        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=30)
+        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=90)
 
 
 def asking(
@@ -298,7 +298,7 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
             DifferenceKind.UNWRITABLE
             in {difference.kind for difference in read_books(cluster, namespace).differences()}
         ),
-        timeout=20,
+        timeout=120,
         interval=0.5,
     )
     cluster.kubectl("delete", "pod", "a", "-n", namespace, "--wait=false")

@@ -157,7 +157,6 @@ def test_a_label_that_has_workloads_compared_is_taken_off_whoever_put_it_there(c
         f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets",
         lambda items: COMPARE_LABEL not in labels_of(items, plugin),
         what="the operator takes the label off",
-        seconds=30,
     )
 
 
@@ -393,7 +392,7 @@ def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
     )
     (after,) = [pod for pod in placed if is_operator(pod) and replaces(pod, before)]
     assert after["spec"]["nodeName"].startswith("control-plane")
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=180s")
 
 
 def is_operator(pod: Json) -> bool:

@@ -736,7 +736,6 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
                 "exceeded quota: gpushare-hostctl" in event.get("message", "") for event in events
             ),
             what="no more pods are made",
-            seconds=30,
             describe=lambda events: [event.get("message") for event in events],
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]

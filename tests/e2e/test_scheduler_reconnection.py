@@ -135,7 +135,7 @@ def meddling(cluster: LocalCluster) -> Iterator[None]:
         wait_until(
             "the rule is in force",
             lambda: "TRACING" in cluster.kubectl(*dry_run, stdin=json.dumps(PROBE)),
-            timeout=30,
+            timeout=90,
         )
         yield
     finally:

@@ -109,7 +109,7 @@ def until_told(cluster: LocalCluster, namespace: str, part: str) -> None:
     wait_until(
         f"it is told {part!r}",
         lambda: part in refusal(cluster, namespace, pod("a", env=ALL)),
-        timeout=30,
+        timeout=90,
         interval=0.5,
     )
 
@@ -132,7 +132,7 @@ def test_containers_that_show_themselves_cards_are_looked_after_as_the_policy_as
     wait_until(
         "the namespace is left alone",
         lambda: not refusal(cluster, namespace, pod("a", env=ALL)),
-        timeout=30,
+        timeout=90,
         interval=0.5,
     )
     cluster.kubectl("label", "namespace", namespace, "gpushare.io/visible-devices-")
