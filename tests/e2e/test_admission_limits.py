@@ -117,16 +117,16 @@ def policy_without_operator(cluster: LocalCluster, **metadata: Any) -> Iterator[
     scale = ("scale", "deployment/gpushare-operator", "-n", SYSTEM)
     rollout = ("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM)
     pods = ("pods", "-l", "app.kubernetes.io/component=operator", "-n", SYSTEM)
-    cluster.kubectl(*scale, "--replicas=0")
-    cluster.kubectl(*rollout, "--timeout=60s")
-    cluster.kubectl("wait", "--for=delete", *pods, "--timeout=60s")
-    made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
     try:
+        cluster.kubectl(*scale, "--replicas=0")
+        cluster.kubectl(*rollout, "--timeout=180s")
+        cluster.kubectl("wait", "--for=delete", *pods, "--timeout=180s")
+        made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
         yield
     finally:
-        cluster.kubectl("delete", "gsp", "away")
+        cluster.kubectl("delete", "gsp", "away", "--ignore-not-found")
         cluster.kubectl(*scale, "--replicas=1")
-        cluster.kubectl(*rollout, "--timeout=120s")
+        cluster.kubectl(*rollout, "--timeout=180s")
 
 
 @pytest.fixture(scope="module")
