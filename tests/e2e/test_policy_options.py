@@ -29,11 +29,13 @@ def in_force(product: Product) -> Iterator[None]:
     """The policy on a node that is still starting, and already closed to others for another reason."""
     taints = [f"{key}=:NoSchedule" for key in (STARTUP_TAINT, OTHER)]
     product.cluster.kubectl("taint", "node", "gpu-1", *taints)
-    product.apply(asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER}))
-    product.await_ready("default")
-    yield
-    product.delete("default")
-    product.cluster.kubectl("taint", "node", "gpu-1", f"{OTHER}:NoSchedule-")
+    try:
+        product.apply(asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER}))
+        product.await_ready("default")
+        yield
+        product.delete("default")
+    finally:
+        product.cluster.kubectl("taint", "node", "gpu-1", f"{OTHER}:NoSchedule-")
 
 
 def keys_of_taints(nodes: Any) -> list[str]:
