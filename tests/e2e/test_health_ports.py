@@ -25,7 +25,8 @@ def pod_of(cluster: LocalCluster, component: str) -> Json:
     """Returns the pod of a program; of the plugin that on ``gpu-1``."""
     label = "app.kubernetes.io/component"
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    found = [pod for pod in pods if pod["metadata"]["labels"].get(label) == component]
+    here = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    found = [pod for pod in here if pod["metadata"]["labels"].get(label) == component]
     return next(pod for pod in found if component != "plugin" or pod["spec"]["nodeName"] == "gpu-1")
 
 
