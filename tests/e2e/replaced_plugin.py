@@ -84,6 +84,7 @@ async def serve(plugin: Plugin) -> None:
     sys.stdout.flush()
     await asyncio.to_thread(os.read, sys.stdin.fileno(), 1)
     await server.stop(grace=None)
+    SOCKET.unlink(missing_ok=True)  # its name has ours in it: other modules look for what we leave
 
 
 def main() -> None:
