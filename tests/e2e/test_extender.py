@@ -58,7 +58,7 @@ def test_a_pod_that_waits_for_units_gets_them_soon(
     create(cluster, namespace, [pod("next", {"main": 12}, on="gpu-1")])
     await_pod(cluster, namespace, "next", "refused")
     cluster.kubectl("delete", "pod", "first", "-n", namespace, "--wait=false", *how)
-    await_pod(cluster, namespace, "next", "running", seconds=30)
+    await_pod(cluster, namespace, "next", "running", seconds=90)
 
 
 def test_a_forged_call_binds_nothing(cluster: LocalCluster, namespace: str) -> None:
@@ -85,5 +85,5 @@ def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
         return any(lease["spec"].get("holderIdentity") for lease in ours)
 
     create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
-    watch_until(cluster, path, is_held, what="the Lease held", seconds=30)
-    watch_until(cluster, path, lambda leases: not is_held(leases), what="the Lease given back", seconds=30)
+    watch_until(cluster, path, is_held, what="the Lease held")
+    watch_until(cluster, path, lambda leases: not is_held(leases), what="the Lease given back")
