@@ -11,6 +11,7 @@ from tests.e2e.books import read_books
 from tests.e2e.observe import NODES, PODS, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, named, policy
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION, CORDON_REASON_ANNOTATION, SIMULATE_ANNOTATION
@@ -156,21 +157,24 @@ def test_nobody_new_comes_to_a_cordoned_card_and_its_pods_stay(
 
 def test_who_looks_after_cards_changes_nothing_else(cluster: LocalCluster, product: Product) -> None:
     cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
-    annotate(cluster, CORDON_ANNOTATION, "9", "--as=nurse")
-    annotate(cluster, CORDON_REASON_ANNOTATION, "GPU-9: fan is loud", "--as=nurse")
-    product.share_node(
-        NODE,
-        lambda node: condition(node, "CardsCordoned").get("reason") == "UnknownCards",
-        what="what names no card is said",
-    )
-    annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
-    annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
-    with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
-        annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
-    patch = json.dumps({"spec": {"mode": "Off"}})
-    with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):
-        cluster.kubectl("patch", "gpusharenode", NODE, "--type=merge", "-p", patch, "--as=nurse")
-    cluster.kubectl("delete", "clusterrolebinding", "nurse")
+    try:
+        await_right(cluster, "patch", "gpusharenodes", "--as=nurse")
+        annotate(cluster, CORDON_ANNOTATION, "9", "--as=nurse")
+        annotate(cluster, CORDON_REASON_ANNOTATION, "GPU-9: fan is loud", "--as=nurse")
+        product.share_node(
+            NODE,
+            lambda node: condition(node, "CardsCordoned").get("reason") == "UnknownCards",
+            what="what names no card is said",
+        )
+        annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
+        annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
+        with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
+            annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
+        patch = json.dumps({"spec": {"mode": "Off"}})
+        with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):
+            cluster.kubectl("patch", "gpusharenode", NODE, "--type=merge", "-p", patch, "--as=nurse")
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", "nurse")
 
 
 @pytest.mark.parametrize("change", [{"reportingInstance": "gpu-2"}, {"reportingController": "kubelet"}])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 from tests.e2e.command_line import COMMANDS, gpushare
 from tests.e2e.product import SYSTEM, Product
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION
@@ -116,8 +117,8 @@ def no_operator(cluster: LocalCluster) -> Iterator[None]:
     def scale(replicas: int) -> None:
         cluster.kubectl("scale", "-n", SYSTEM, "deployment/gpushare-operator", f"--replicas={replicas}")
 
-    scale(0)
     try:
+        scale(0)
         yield
     finally:
         scale(1)
@@ -140,6 +141,7 @@ def test_who_may_read_policies_alone_is_told_what_is_unknown(cluster: LocalClust
         "create", "clusterrolebinding", "policies-alone", "--clusterrole=policies-alone", "--user=eve"
     )
     try:
+        await_right(cluster, "list", "gpusharepolicies", "--as=eve")
         done = gpushare(cluster, "--as", "eve")
     finally:
         cluster.kubectl("delete", "clusterrolebinding,clusterrole", "policies-alone")

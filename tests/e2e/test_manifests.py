@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.observe import PODS, POLICIES, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.allocation_annotation import (
@@ -273,6 +274,8 @@ def test_accounts_of_these_names_in_another_namespace_are_nobody_special(
     create(cluster, namespace, [pod("mine", {"main": 0}, node="gpu-1")])
     path = f"{PODS.format(namespace=namespace)}/mine"
     text = allocation("gpu-1", uid_of(cluster, namespace, "mine"))
+    theirs = f"--as=system:serviceaccount:{namespace}:gpushare-plugin"
+    await_right(cluster, "patch", "pods", "-n", namespace, theirs)
     with pytest.raises(ApiError, match="scheduler extender and the plugins only"):
         as_plugin_of(
             cluster,
