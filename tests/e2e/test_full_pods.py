@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.e2e.books import read_books
+from tests.e2e.busy_server import until_decided
 from tests.e2e.observe import PODS, condition, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
@@ -89,8 +90,9 @@ def filled(*, room: int, name: str = "a", units: int = 16) -> Json:
 
 def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
     """Returns what the API server says to whoever would make the pod; empty where it may be made."""
+    way = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
     try:
-        cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+        until_decided(lambda: cluster.kubectl(*way, stdin=json.dumps(body)))
     except LocalClusterError as error:
         return str(error)
     return ""
@@ -98,9 +100,8 @@ def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
 
 def patch(cluster: LocalCluster, namespace: str, metadata: Json, *way: str, name: str = "a") -> None:
     text = json.dumps({"metadata": metadata})
-    cluster.kubectl(
-        "patch", "pod", name, "-n", namespace, "--type=merge", "--patch-file=/dev/stdin", *way, stdin=text
-    )
+    options = ("-n", namespace, "--type=merge", "--patch-file=/dev/stdin", *way)
+    until_decided(lambda: cluster.kubectl("patch", "pod", name, *options, stdin=text))
 
 
 def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds: str) -> Json:

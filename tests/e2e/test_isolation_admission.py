@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.e2e.busy_server import until_decided
 from tests.e2e.fixtures import WORKERS
 from tests.e2e.observe import POLICIES, Json, watch_until
 from tests.e2e.product import Product, policy
@@ -64,7 +65,7 @@ def told(cluster: LocalCluster, namespace: str, body: Json, *options: str) -> st
     """Returns what whoever makes the pod is warned of, or told; empty where that is nothing."""
     arguments = ("create", "-n", namespace, "--dry-run=server", "--warnings-as-errors", "-f", "-", *options)
     try:
-        cluster.kubectl(*arguments, stdin=json.dumps(body))
+        until_decided(lambda: cluster.kubectl(*arguments, stdin=json.dumps(body)))
     except LocalClusterError as error:
         return str(error)
     return ""
@@ -97,8 +98,10 @@ def isolating(product: Product) -> Iterator[None]:
 def asked(product: Product, bypass: str) -> Iterator[None]:
     """The policy says ``bypass``, and afterwards ``Warn`` again."""
     ask(product, bypass)
-    yield
-    ask(product, "Warn")
+    try:
+        yield
+    finally:
+        ask(product, "Warn")
 
 
 def ask(product: Product, bypass: str) -> None:
