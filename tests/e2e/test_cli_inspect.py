@@ -137,6 +137,7 @@ def test_a_quota_holds_a_namespace_to_so_many_units(cluster: LocalCluster, names
     create_quota = [word if word != "NAMESPACE" else namespace for word in command[1:]]
     create_quota[create_quota.index("-n") + 1] = namespace
     cluster.kubectl(*create_quota)
+    await_counted(cluster, namespace)
     run_pods(cluster, namespace, pod("first", {"main": 16}), pod("second", {"main": 16}))
     with pytest.raises(LocalClusterError, match="exceeded quota"):
         create(cluster, namespace, [pod("third", {"main": 1})])
@@ -144,6 +145,16 @@ def test_a_quota_holds_a_namespace_to_so_many_units(cluster: LocalCluster, names
         cluster, "the quota is full", "32/32 memory FULL", command=["namespaces", "-n", namespace]
     )
     assert namespace in text
+
+
+def await_counted(cluster: LocalCluster, namespace: str) -> None:
+    """Before a controller has counted what is used, every pod is refused that asks for any of it."""
+
+    def are_counted() -> bool:
+        quotas = json.loads(cluster.kubectl("get", "quota", "-n", namespace, "-o", "json"))["items"]
+        return bool(quotas) and all("used" in quota.get("status", {}) for quota in quotas)
+
+    wait_until("the quota is counted", are_counted, timeout=90, interval=0.2)
 
 
 def test_a_pod_that_waits_is_shown_with_how_to_ask_why(cluster: LocalCluster, namespace: str) -> None:
