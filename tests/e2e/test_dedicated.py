@@ -1,5 +1,6 @@
 """A kube-scheduler of our own beside the cluster's: as on a managed control plane, which nobody can edit."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,9 +131,19 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
 
     product.delete("default")
     assert deployments(cluster) == ["gpushare-operator"]
-    create(cluster, namespace, [asking_pod("later", 4)])
-    later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
-    assert later["spec"]["schedulerName"] == "default-scheduler"
+    wait_until(
+        "the API server's admission knows that the policy is gone",
+        lambda: scheduler_of_new(cluster, namespace) == "default-scheduler",
+        timeout=60,
+        explain=lambda: scheduler_of_new(cluster, namespace),
+    )
+
+
+def scheduler_of_new(cluster: LocalCluster, namespace: str) -> str:
+    """Returns the scheduler of a pod that would be made now."""
+    options = ("--dry-run=server", "-o", "json", "-n", namespace, "-f", "-")
+    made = cluster.kubectl("create", *options, stdin=json.dumps(asking_pod("later", 4)))
+    return str(json.loads(made)["spec"]["schedulerName"])
 
 
 def container_of(pod: Json) -> tuple[str, int]:

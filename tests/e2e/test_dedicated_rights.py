@@ -35,6 +35,13 @@ CONTAINER = {"name": "sidecar", "image": "gpushare:0.1.0", "command": ["sh"]}
 def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
     """The operator's own token, with the rights for this backend."""
     del product
+    try:
+        yield from rights(cluster)
+    finally:
+        cluster.kubectl("delete", "-k", MANIFESTS)
+
+
+def rights(cluster: LocalCluster) -> Iterator[Credentials]:
     cluster.kubectl("apply", "-k", MANIFESTS)
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
@@ -45,7 +52,6 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
         timeout=90,
     )
     yield credentials
-    cluster.kubectl("delete", "-k", MANIFESTS)
 
 
 def forged(forge: Callable[[Json], Any]) -> Json:
