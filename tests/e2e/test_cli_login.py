@@ -96,7 +96,7 @@ async def _whoami(login: ClusterLogin) -> Any:
 
 def of_kubectl(cluster: LocalCluster, environment: dict[str, str], *arguments: str) -> Any:
     command = [str(cluster.binary.kubectl), *arguments, "-o", "json"]
-    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=60))
+    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=120))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "")
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.stdout, done.stderr
