@@ -175,7 +175,7 @@ def test_an_administrator_audits_all_books_by_one_command(cluster: LocalCluster,
         wait_until(
             "every node's books and the ledger are compared",
             lambda: auditors(cluster).count("No difference. Compared on") == 4,
-            timeout=120,
+            timeout=240,
             explain=lambda: auditors(cluster),
         )
         text = auditors(cluster)

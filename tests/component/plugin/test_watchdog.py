@@ -126,11 +126,11 @@ def test_a_container_that_stood_still_goes_on() -> None:
         plugin = int(first_line(process))
         for pid in (plugin, process.pid):
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(6)
+        time.sleep(5)
         for pid in (process.pid, plugin):
             os.kill(pid, signal.SIGCONT)
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=6)
+            process.wait(timeout=5)
         assert is_there(plugin)
 
 
