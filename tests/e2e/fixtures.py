@@ -26,24 +26,26 @@ def connection(cluster: LocalCluster) -> Connection:
 
 
 @pytest.fixture(scope="module")
-def product(connection: Connection, request: pytest.FixtureRequest) -> Product:
+def product(connection: Connection, request: pytest.FixtureRequest) -> Iterator[Product]:
     """The product, without a policy on any node.
 
     For modules with the mark ``connected`` the schedulers are connected all the time; all others find them as
-    they are without us.
+    they are without us. A policy that a failed test leaves is taken back: the next module would meet it.
     """
     if request.node.get_closest_marker("connected"):
         connection.keep()
     else:
         connection.release()
-    return connection.product
+    yield connection.product
+    if left := connection.policies_of_others():
+        connection.product.cluster.kubectl(
+            "delete", "gpusharepolicy", *left, "--ignore-not-found", "--timeout=240s", timeout=260
+        )
 
 
 def applied(product: Product, *, cards: int) -> Iterator[None]:
-    product.apply(policy("default", nodes=WORKERS, cards=cards))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=WORKERS, cards=cards)):
+        yield
 
 
 @pytest.fixture(scope="module")

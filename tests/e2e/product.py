@@ -1,6 +1,8 @@
 """Installing the product and its policies on the local cluster, by its own manifests only."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,20 @@ class Product:
             describe=lambda policies: [policy.get("status") for policy in policies],
         )
         return next(present for present in seen if named(present, policy))
+
+    @contextmanager
+    def in_force(self, policy: Json) -> Iterator[None]:
+        """The policy is Ready while entered. One that does not become so is taken back, too: the next module
+        would meet it."""
+        name = policy["metadata"]["name"]
+        try:
+            self.apply(policy)
+            self.await_ready(name)
+            yield
+        finally:
+            self.cluster.kubectl(
+                "delete", "gpusharepolicy", name, "--ignore-not-found", "--timeout=240s", timeout=260
+            )
 
     def delete(self, policy: str, *, seconds: float = 240.0) -> None:
         """Delete the policy and wait until everything was taken back."""

@@ -35,10 +35,8 @@ def two_cards(product: Product) -> Iterator[None]:
     """Of 16 units each; sick ones have to be quiet for 3 s."""
     body = policy("health", nodes=[NODE], cards=2)
     body["spec"]["nodes"][0]["devices"]["health"] = {"quietSeconds": 3}
-    product.apply(body)
-    product.await_ready("health")
-    yield
-    product.delete("health")
+    with product.in_force(body):
+        yield
 
 
 def annotate(cluster: LocalCluster, key: str, value: str, *options: str) -> None:

@@ -27,10 +27,8 @@ def two_modes(product: Product) -> Iterator[None]:
     mixed = policy("default", nodes=[MIXED_NODE], cards=3, mode="Mixed", slicesPerCard=2)
     body["spec"]["nodes"] += mixed["spec"]["nodes"]
     body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 def document(cluster: LocalCluster, *arguments: str) -> Json:

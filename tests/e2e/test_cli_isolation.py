@@ -45,10 +45,8 @@ def isolating_policy(cluster: LocalCluster, product: Product) -> Iterator[None]:
     script = f"mkdir -p {FOLDER} && cat > {FOLDER}/inventory.yaml"
     written = cluster.node_exec(HOOKED, ["sh", "-c", script], stdin=json.dumps({"cards": cards}))
     assert written.returncode == 0, written.stderr
-    product.apply(isolating(grace=LONG))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(isolating(grace=LONG)):
+        yield
     cluster.node_exec(HOOKED, ["rm", "-r", FOLDER])
 
 

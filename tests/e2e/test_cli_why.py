@@ -27,10 +27,8 @@ NODE = "gpu-1"
 @pytest.fixture(scope="module")
 def two_cards(product: Product) -> Iterator[None]:
     """A node with two cards of 16 units."""
-    product.apply(policy("default", nodes=[NODE], cards=2))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=[NODE], cards=2)):
+        yield
 
 
 def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "") -> Json:

@@ -66,10 +66,8 @@ def finding(document: Json, code: str) -> Json:
 def two_nodes(product: Product) -> Iterator[None]:
     """Workers that share their cards, beside the control plane, which shares one so that the schedulers stay
     connected."""
-    product.apply(policy("default", nodes=["gpu-1", CORDONED], cards=2))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1", CORDONED], cards=2)):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 @pytest.fixture(scope="module", autouse=True)
 def one_card(product: Product) -> Iterator[None]:
     """One worker of one card of 16 units."""
-    product.apply(policy("default", nodes=["gpu-1"], cards=1))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"], cards=1)):
+        yield
 
 
 def await_pod(cluster: LocalCluster, namespace: str, name: str, state: str, *, seconds: float = 60.0) -> None:

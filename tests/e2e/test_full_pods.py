@@ -42,10 +42,8 @@ LIMITED = "gpushare-requests"
 @pytest.fixture(scope="module", autouse=True)
 def one_card(product: Product) -> Iterator[None]:
     """One worker of one card of 16 units."""
-    product.apply(policy("default", nodes=["gpu-1"], cards=1))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"], cards=1)):
+        yield
 
 
 @pytest.fixture
@@ -221,10 +219,8 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
 @pytest.fixture
 def fine_units(product: Product) -> Iterator[str]:
     """A worker whose one card has more units than a pod may have."""
-    product.apply(policy("fine", nodes=["gpu-2"], unit="1Mi", cards=1, memory="80Gi"))
-    product.await_ready("fine")
-    yield "gpu-2"
-    product.delete("fine")
+    with product.in_force(policy("fine", nodes=["gpu-2"], unit="1Mi", cards=1, memory="80Gi")):
+        yield "gpu-2"
 
 
 def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(

@@ -15,10 +15,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Iterator[None]:
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"])):
+        yield
 
 
 def pod_of(cluster: LocalCluster, component: str) -> Json:

@@ -82,16 +82,14 @@ def isolating(product: Product) -> Iterator[None]:
         "isolation": {"memory": "Hook"},
     }
     body["spec"]["nodes"].append(isolated)
-    product.apply(body)
-    product.await_ready("default")
-    wait_until(
-        "the API server looks at pods",
-        lambda: POLICY in told(product.cluster, "default", setting("CUDA_MPS_PIPE_DIRECTORY")),
-        timeout=120,
-        interval=0.5,
-    )
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        wait_until(
+            "the API server looks at pods",
+            lambda: POLICY in told(product.cluster, "default", setting("CUDA_MPS_PIPE_DIRECTORY")),
+            timeout=120,
+            interval=0.5,
+        )
+        yield
 
 
 @contextmanager

@@ -22,10 +22,8 @@ NODE = "gpu-1"
 def measuring_policy(product: Product) -> Iterator[None]:
     body = policy("default", nodes=[NODE], cards=2)
     body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 def load(cluster: LocalCluster, namespace: str, text: str) -> None:

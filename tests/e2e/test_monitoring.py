@@ -40,10 +40,8 @@ READ = (
 def in_force(product: Product) -> Iterator[None]:
     body = policy("default", nodes=["gpu-1"], cards=2)
     body["spec"]["nodes"][0]["devices"]["health"] = {"quietSeconds": 3}
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 @pytest.fixture(scope="module")

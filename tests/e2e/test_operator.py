@@ -43,10 +43,8 @@ BUDGET = 160_000
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Any:
     """A policy on one node."""
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"])):
+        yield
 
 
 def versions(cluster: LocalCluster) -> dict[str, str]:

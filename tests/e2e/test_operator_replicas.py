@@ -140,10 +140,8 @@ POLICY = policy("default", nodes=["gpu-1"])
 
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Iterator[None]:
-    product.apply(POLICY)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(POLICY):
+        yield
 
 
 @pytest.fixture

@@ -52,10 +52,8 @@ def cards(strategy: str) -> Json:
 
 @pytest.fixture(scope="module")
 def two_cards_each(product: Product) -> Iterator[None]:
-    product.apply(cards("Binpack"))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(cards("Binpack")):
+        yield
 
 
 def deployment(units: int, replicas: int, **spec: Any) -> Json:

@@ -29,11 +29,10 @@ def in_force(product: Product) -> Iterator[None]:
     """The policy on a node that is still starting, and already closed to others for another reason."""
     taints = [f"{key}=:NoSchedule" for key in (STARTUP_TAINT, OTHER)]
     product.cluster.kubectl("taint", "node", "gpu-1", *taints)
+    asked = asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER})
     try:
-        product.apply(asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER}))
-        product.await_ready("default")
-        yield
-        product.delete("default")
+        with product.in_force(asked):
+            yield
     finally:
         product.cluster.kubectl("taint", "node", "gpu-1", f"{OTHER}:NoSchedule-")
 

@@ -60,6 +60,6 @@ def test_every_control_plane_is_connected_and_restored(
     product.delete("default")
     assert scheduler_hashes(cluster) == before
     cluster.remove_node(SECOND)
-    # No kubelet takes it away any more, and Kubernetes itself takes a minute: other modules look at schedulers.
+    # No kubelet takes it away any more, and Kubernetes takes a minute: other modules look at schedulers.
     shown = ("pod", f"kube-scheduler-{SECOND}", "-n", "kube-system")
     cluster.kubectl("delete", *shown, "--force", "--grace-period=0", "--ignore-not-found")
