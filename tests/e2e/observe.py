@@ -17,6 +17,9 @@ from gpushare_core.kube.paths import SHARE_NODES as SHARE_NODES
 from gpushare_core.text.json_object import Json as Json
 from gpushare_localcluster.cluster import LocalCluster
 
+CALL_SECONDS = 60.0
+"""For one call: more than programs of ours wait, as an API server beside others may take that long."""
+
 State = dict[str, Json]
 """``namespace/name`` -> object."""
 
@@ -42,7 +45,7 @@ def watch_until(
     state: State = {}
 
     async def run() -> None:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             async for event in follow(client, Collection(path)):
                 _keep(state, event)
                 if holds(list(state.values())):
@@ -66,7 +69,7 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
     done = asyncio.Event()
 
     async def read() -> None:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             async for event in follow(client, Collection(path, field_selector=f"metadata.name={name}")):
                 seen.extend(event.items if isinstance(event, Listed) else [event.item])
                 listed.set()
@@ -107,7 +110,7 @@ def get(cluster: LocalCluster, path: str) -> Json:
     """One object or list, read now."""
 
     async def run() -> Json:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             return await client.get(path)
 
     return asyncio.run(run())

@@ -26,7 +26,7 @@ class Product:
     def install(self) -> None:
         self.cluster.kubectl("apply", "-k", str(MANIFESTS))
         self.cluster.kubectl(
-            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
+            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s"
         )
 
     def apply(self, policy: Json) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.observe import NODES, PODS, condition, is_true, watch_until
+from tests.e2e.observe import CALL_SECONDS, NODES, PODS, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, named, policy
 from tests.e2e.rights import await_right
@@ -193,7 +193,7 @@ def test_a_plugin_writes_events_in_its_own_name_only(
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send(sent: Json) -> None:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.create(events(namespace), sent)
 
     with pytest.raises(ApiError, match="plugin of node gpu-1 may write Events on pods only"):

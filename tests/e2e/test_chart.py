@@ -71,7 +71,7 @@ class Release:
     home: Path
 
     def helm(self, *arguments: str) -> str:
-        return run_helm(*arguments, "--namespace", SYSTEM, env=self.environment, timeout=200.0)
+        return run_helm(*arguments, "--namespace", SYSTEM, env=self.environment, timeout=400.0)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ class Release:
 
     def test(self) -> str:
         arguments = ["test", "gpushare", "--namespace", SYSTEM, "--hide-notes"]
-        return run_helm_aloud(*arguments, env=self.environment, timeout=200.0)
+        return run_helm_aloud(*arguments, env=self.environment, timeout=400.0)
 
     def install(self, **values: Any) -> None:
         arguments = ["install", "gpushare", str(CHART), "--create-namespace", "--wait"]

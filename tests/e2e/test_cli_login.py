@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.e2e.observe import CALL_SECONDS
 from tests.fakes.exec_plugin import credential, kubeconfig, plugin, printing
 from tests.unit.cli.login.options import login_options
 
@@ -89,7 +90,7 @@ def three_files(cluster: LocalCluster, server: dict[str, Any], person: str, tmp_
 
 
 async def _whoami(login: ClusterLogin) -> Any:
-    async with KubeClient(login.credentials) as client:
+    async with KubeClient(login.credentials, timeout=CALL_SECONDS) as client:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         return (await client.create(REVIEWS, review))["status"]["userInfo"]
 

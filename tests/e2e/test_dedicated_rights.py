@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from tests.e2e.observe import CALL_SECONDS
 from tests.e2e.product import ROOT, SYSTEM, Product
 
 from gpushare_core.kube import paths
@@ -69,7 +70,7 @@ def apply(operator: Credentials, body: Json) -> None:
     )
 
     async def send() -> None:
-        async with KubeClient(operator) as client:
+        async with KubeClient(operator, timeout=CALL_SECONDS) as client:
             await client.send(request)
 
     asyncio.run(send())

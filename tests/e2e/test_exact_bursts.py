@@ -57,7 +57,7 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
 
 
 def delete_pods(cluster: LocalCluster, namespace: str) -> None:
-    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=90s")
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=180s")
 
 
 @pytest.mark.parametrize("nodes", LAYOUTS)

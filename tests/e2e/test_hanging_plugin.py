@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.e2e.observe import PODS, POLICIES, condition, is_true, watch_until
+from tests.e2e.observe import CALL_SECONDS, PODS, POLICIES, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, running_processes, stopped
 from tests.e2e.product import SYSTEM, Product, is_ready, named
@@ -90,7 +90,7 @@ def patch_as(cluster: LocalCluster, account: str, path: str, patch: Json, *, nod
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.merge(path, patch)
 
     asyncio.run(send())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from tests.e2e.observe import PODS, POLICIES, SHARE_NODES, get, watch_until
+from tests.e2e.observe import CALL_SECONDS, PODS, POLICIES, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
 from tests.e2e.rights import await_right
@@ -219,7 +219,7 @@ def as_plugin_of(
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.merge(path, patch)
 
     asyncio.run(send())
@@ -319,7 +319,7 @@ def as_extender(cluster: LocalCluster, path: str, body: Json, *, method: str = "
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> Json:
-        async with KubeClient(credentials, field_manager="gpushare-extender") as client:
+        async with KubeClient(credentials, field_manager="gpushare-extender", timeout=CALL_SECONDS) as client:
             if method == "PATCH":
                 return await client.apply(path, body)
             return await client.send(ApiRequest(method=method, path=path, body=body))

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, Json, condition, get, watch_until
+from tests.e2e.observe import (
+    CALL_SECONDS,
+    NODES,
+    PODS,
+    POLICIES,
+    SHARE_NODES,
+    Json,
+    condition,
+    get,
+    watch_until,
+)
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
 from gpushare_core.api.names import (
@@ -285,7 +295,7 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> Any:
-        async with KubeClient(credentials, field_manager="gpushare-operator") as client:
+        async with KubeClient(credentials, field_manager="gpushare-operator", timeout=CALL_SECONDS) as client:
             return await getattr(client, call)(path, *body, **options)
 
     return asyncio.run(send())

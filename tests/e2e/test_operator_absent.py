@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.fixtures import own_namespace
-from tests.e2e.observe import get, watch_until
+from tests.e2e.observe import CALL_SECONDS, get, watch_until
 from tests.e2e.product import named
 from tests.samples.operator import control_plane, hostctl_run, policy
 
@@ -71,7 +71,7 @@ class Place:
         """As the operator does. Raises ``ApiError`` when it is refused."""
 
         async def send() -> None:
-            async with KubeClient(self.operator, field_manager=ACCOUNT) as client:
+            async with KubeClient(self.operator, field_manager=ACCOUNT, timeout=CALL_SECONDS) as client:
                 if body["kind"] == "Job":
                     await client.create(paths.jobs(self.namespace), body)
                 else:
