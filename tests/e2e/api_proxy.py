@@ -58,12 +58,12 @@ class OwnProxy:
         serving = self._serve(started, ended)
         thread = threading.Thread(target=lambda: self._loop.run_until_complete(serving), daemon=True)
         thread.start()
-        assert started.wait(20), "the proxy does not start"
+        assert started.wait(60), "the proxy does not start"
         try:
             yield self
         finally:
             self._loop.call_soon_threadsafe(ended.set)
-            thread.join(20)
+            thread.join(60)
             self._loop.close()
 
     async def _serve(self, started: threading.Event, ended: asyncio.Event) -> None:

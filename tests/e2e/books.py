@@ -39,7 +39,7 @@ import ssl, sys, urllib.request
 folder = "/etc/kubernetes/gpushare/"
 context = ssl.create_default_context(cafile=folder + "extender/authorities.pem")
 context.load_cert_chain(folder + "keys/client.pem")
-print(urllib.request.urlopen(sys.argv[1], timeout=5, context=context).read().decode())
+print(urllib.request.urlopen(sys.argv[1], timeout=30, context=context).read().decode())
 """
 """Asks the extender of the host for a URL, as who has the host's keys."""
 

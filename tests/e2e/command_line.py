@@ -12,7 +12,7 @@ COMMANDS = Path(sys.executable).parent
 
 
 def gpushare(
-    cluster: LocalCluster, *arguments: str, seconds: float = 60.0, stdin: str | None = None
+    cluster: LocalCluster, *arguments: str, seconds: float = 180.0, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         **{name: value for name, value in os.environ.items() if name != "COLUMNS"},

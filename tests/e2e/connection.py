@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e.observe import POLICIES, Json, condition, is_true, watch_until
+from tests.e2e.observe import POLICIES, Json, condition, get, is_true, watch_until
 from tests.e2e.product import Product, policy
 
 CARDS = 4
@@ -42,6 +42,11 @@ class Connection:
         if self.is_kept:
             self.product.delete(KEEPER)
             self.is_kept = False
+
+    def policies_of_others(self) -> list[str]:
+        """Returns the names of all policies but the one that keeps the schedulers connected."""
+        found = get(self.product.cluster, POLICIES)["items"]
+        return [name for policy in found if (name := str(policy["metadata"]["name"])) != KEEPER]
 
 
 def are_connected(policies: Sequence[Json]) -> bool:

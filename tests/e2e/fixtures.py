@@ -1,15 +1,16 @@
 """The product on the shared local cluster: installed once, with a policy per module that needs one."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 from tests.e2e.books import read_books
 from tests.e2e.connection import Connection
-from tests.e2e.observe import PODS, watch_until
+from tests.e2e.observe import PATIENCE, PODS, SHARE_NODES, Json, get, watch_until
 from tests.e2e.product import Product, policy
 
+from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
@@ -25,24 +26,26 @@ def connection(cluster: LocalCluster) -> Connection:
 
 
 @pytest.fixture(scope="module")
-def product(connection: Connection, request: pytest.FixtureRequest) -> Product:
+def product(connection: Connection, request: pytest.FixtureRequest) -> Iterator[Product]:
     """The product, without a policy on any node.
 
     For modules with the mark ``connected`` the schedulers are connected all the time; all others find them as
-    they are without us.
+    they are without us. A policy that a failed test leaves is taken back: the next module would meet it.
     """
     if request.node.get_closest_marker("connected"):
         connection.keep()
     else:
         connection.release()
-    return connection.product
+    yield connection.product
+    if left := connection.policies_of_others():
+        connection.product.cluster.kubectl(
+            "delete", "gpusharepolicy", *left, "--ignore-not-found", "--timeout=240s", timeout=260
+        )
 
 
 def applied(product: Product, *, cards: int) -> Iterator[None]:
-    product.apply(policy("default", nodes=WORKERS, cards=cards))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=WORKERS, cards=cards)):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def tight_policy(product: Product) -> Iterator[None]:
 
 @pytest.fixture
 def namespace(cluster: LocalCluster) -> Iterator[str]:
-    """A namespace of the test's own; afterwards all its pods are gone, from the kubelets' books as well."""
+    """A namespace of the test's own; afterwards all its pods are gone, and their cards free."""
     with own_namespace(cluster) as name:
         yield name
 
@@ -78,8 +81,40 @@ def own_namespace(cluster: LocalCluster) -> Iterator[str]:
         PODS.format(namespace=name),
         lambda pods: not pods,
         what=f"no pods left in {name}",
-        seconds=120,
+        seconds=240,
     )
+    await_released(cluster, name)
+
+
+def await_released(cluster: LocalCluster, namespace: str) -> None:
+    """Wait until plugins count nothing more for pods of ``namespace``, which are gone.
+
+    Until then the extender takes their cards to be in use, and puts the next pod elsewhere."""
+
+    def holders(share_nodes: Sequence[Json]) -> list[str]:
+        cards = (card for node in share_nodes for card in node.get("status", {}).get("cards", ()))
+        shares = (share for card in cards for share in card.get("pods", ()))
+        return [share["name"] for share in shares if share["namespace"] == namespace]
+
+    if is_installed(cluster):
+        watch_until(
+            cluster,
+            SHARE_NODES,
+            lambda share_nodes: not holders(share_nodes),
+            what=f"all that pods of {namespace} had is free",
+            describe=holders,
+        )
+
+
+def is_installed(cluster: LocalCluster) -> bool:
+    """Whether the API server knows our objects."""
+    try:
+        get(cluster, SHARE_NODES)
+    except ApiError as error:
+        if error.is_not_found:
+            return False
+        raise
+    return True
 
 
 @pytest.fixture
@@ -94,7 +129,7 @@ def await_agreement(cluster: LocalCluster, namespace: str) -> None:
     wait_until(
         "the four books agree",
         lambda: not read_books(cluster, namespace).disagreements(),
-        timeout=60,
+        timeout=PATIENCE,
         interval=0.5,
         explain=lambda: "; ".join(read_books(cluster, namespace).disagreements()),
     )

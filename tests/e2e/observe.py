@@ -17,10 +17,15 @@ from gpushare_core.kube.paths import SHARE_NODES as SHARE_NODES
 from gpushare_core.text.json_object import Json as Json
 from gpushare_localcluster.cluster import LocalCluster
 
+CALL_SECONDS = 60.0
+"""For one call: more than programs of ours wait, as an API server beside others may take that long."""
+
 State = dict[str, Json]
 """``namespace/name`` -> object."""
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
+PATIENCE = 120.0
+"""Seconds for what promises no time: five clusters start, and are restarted, on two cores."""
 
 
 def watch_until(
@@ -29,7 +34,7 @@ def watch_until(
     holds: Callable[[Sequence[Json]], bool],
     *,
     what: str,
-    seconds: float = 60.0,
+    seconds: float = PATIENCE,
     describe: Callable[[Sequence[Json]], object] = len,
 ) -> list[Json]:
     """Return the collection at ``path`` as soon as ``holds`` is true of it.
@@ -40,7 +45,7 @@ def watch_until(
     state: State = {}
 
     async def run() -> None:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             async for event in follow(client, Collection(path)):
                 _keep(state, event)
                 if holds(list(state.values())):
@@ -64,7 +69,7 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
     done = asyncio.Event()
 
     async def read() -> None:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             async for event in follow(client, Collection(path, field_selector=f"metadata.name={name}")):
                 seen.extend(event.items if isinstance(event, Listed) else [event.item])
                 listed.set()
@@ -80,7 +85,7 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
     thread = threading.Thread(target=lambda: asyncio.run(read_until_done()))
     thread.start()
     try:
-        assert listed.wait(timeout=30), f"{path} was not listed within 30 s"
+        assert listed.wait(timeout=PATIENCE), f"{path} was not listed within {PATIENCE:g} s"
         yield seen
     finally:
         loops[0].call_soon_threadsafe(done.set)
@@ -105,7 +110,7 @@ def get(cluster: LocalCluster, path: str) -> Json:
     """One object or list, read now."""
 
     async def run() -> Json:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             return await client.get(path)
 
     return asyncio.run(run())

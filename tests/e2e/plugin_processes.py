@@ -15,7 +15,15 @@ WATCHDOG, PLUGIN = 0, 1
 
 
 def plugin_processes(cluster: LocalCluster, node: str) -> list[int]:
-    """Returns those of the plugin on ``node``, the watchdog first."""
+    """Returns those of the plugin on ``node``, the watchdog first. Fails where none runs."""
+    found = running_processes(cluster, node)
+    if not found:
+        pytest.fail(f"no plugin runs on {node}")
+    return found
+
+
+def running_processes(cluster: LocalCluster, node: str) -> list[int]:
+    """As ``plugin_processes``; empty while the plugin's container is started anew."""
     namespace = Path(f"/proc/{cluster.node_pid(node)}/ns/pid").readlink()
     found: list[int] = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -24,8 +32,6 @@ def plugin_processes(cluster: LocalCluster, node: str) -> list[int]:
             is_plugin = any(word.endswith(b"gpushare-plugin") for word in words[:2])
             if is_plugin and (process / "ns" / "pid").readlink() == namespace:
                 found.append(int(process.name))
-    if not found:
-        pytest.fail(f"no plugin runs on {node}")
     return sorted(found, key=lambda pid: _parent(pid) in found)
 
 

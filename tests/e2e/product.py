@@ -1,11 +1,13 @@
 """Installing the product and its policies on the local cluster, by its own manifests only."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.observe import POLICIES, SHARE_NODES, Json, is_true, watch_until
+from tests.e2e.observe import PATIENCE, POLICIES, SHARE_NODES, Json, is_true, watch_until
 
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -24,7 +26,7 @@ class Product:
     def install(self) -> None:
         self.cluster.kubectl("apply", "-k", str(MANIFESTS))
         self.cluster.kubectl(
-            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
+            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s"
         )
 
     def apply(self, policy: Json) -> None:
@@ -46,11 +48,25 @@ class Product:
         )
         return next(present for present in seen if named(present, policy))
 
+    @contextmanager
+    def in_force(self, policy: Json) -> Iterator[None]:
+        """The policy is Ready while entered. One that does not become so is taken back, too: the next module
+        would meet it."""
+        name = policy["metadata"]["name"]
+        try:
+            self.apply(policy)
+            self.await_ready(name)
+            yield
+        finally:
+            self.cluster.kubectl(
+                "delete", "gpusharepolicy", name, "--ignore-not-found", "--timeout=240s", timeout=260
+            )
+
     def delete(self, policy: str, *, seconds: float = 240.0) -> None:
         """Delete the policy and wait until everything was taken back."""
         self.cluster.kubectl("delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s")
 
-    def share_node(self, name: str, holds: Any, *, what: str, seconds: float = 60.0) -> Json:
+    def share_node(self, name: str, holds: Any, *, what: str, seconds: float = PATIENCE) -> Json:
         """Wait until ``holds`` is true of the GPUShareNode ``name``, and return it."""
         seen = watch_until(
             self.cluster,

@@ -79,11 +79,12 @@ async def serve(plugin: Plugin) -> None:
             response_deserializer=api.Empty.FromString,
         )
         named = api.RegisterRequest(version="v1beta1", endpoint=SOCKET.name, resource_name=RESOURCE)
-        await register(named, timeout=20)
+        await register(named, timeout=60)
     sys.stdout.write("registered\n")
     sys.stdout.flush()
     await asyncio.to_thread(os.read, sys.stdin.fileno(), 1)
     await server.stop(grace=None)
+    SOCKET.unlink(missing_ok=True)  # its name has ours in it: other modules look for what we leave
 
 
 def main() -> None:

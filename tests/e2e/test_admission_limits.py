@@ -15,9 +15,11 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from tests.e2e.busy_server import until_decided
 from tests.e2e.kubernetes_features import skip_unless_pods_are_pointed
 from tests.e2e.observe import PODS, SHARE_NODES, Json
 from tests.e2e.product import SYSTEM
+from tests.e2e.rights import await_right
 from tests.e2e.test_manifests import ROOT, allocation
 
 from gpushare_core.kube.client import KubeClient
@@ -96,8 +98,19 @@ def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: 
 
 
 def made(cluster: LocalCluster, body: Json, *options: str) -> Json:
-    text = cluster.kubectl("create", "-o", "json", "-f", "-", *options, stdin=json.dumps(body))
-    answer: Json = json.loads(text)
+    """Returns what the API server makes of ``body``, or would with ``--dry-run=server``."""
+    text, calls = json.dumps(body), itertools.count()
+
+    def make() -> str:
+        is_again = next(calls) > 0
+        try:
+            return cluster.kubectl("create", "-o", "json", "-f", "-", *options, stdin=text)
+        except LocalClusterError as error:
+            if not is_again or "(AlreadyExists)" not in str(error):
+                raise
+            return cluster.kubectl("get", "-o", "json", "-f", "-", *options, stdin=text)
+
+    answer: Json = json.loads(until_decided(make))
     return answer
 
 
@@ -117,16 +130,16 @@ def policy_without_operator(cluster: LocalCluster, **metadata: Any) -> Iterator[
     scale = ("scale", "deployment/gpushare-operator", "-n", SYSTEM)
     rollout = ("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM)
     pods = ("pods", "-l", "app.kubernetes.io/component=operator", "-n", SYSTEM)
-    cluster.kubectl(*scale, "--replicas=0")
-    cluster.kubectl(*rollout, "--timeout=60s")
-    cluster.kubectl("wait", "--for=delete", *pods, "--timeout=60s")
-    made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
     try:
+        cluster.kubectl(*scale, "--replicas=0")
+        cluster.kubectl(*rollout, "--timeout=180s")
+        cluster.kubectl("wait", "--for=delete", *pods, "--timeout=180s")
+        made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
         yield
     finally:
-        cluster.kubectl("delete", "gsp", "away")
+        cluster.kubectl("delete", "gsp", "away", "--ignore-not-found")
         cluster.kubectl(*scale, "--replicas=1")
-        cluster.kubectl(*rollout, "--timeout=120s")
+        cluster.kubectl(*rollout, "--timeout=180s")
 
 
 @pytest.fixture(scope="module")
@@ -417,6 +430,7 @@ def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluste
     made(cluster, {**kind, "metadata": {"name": NODE, "annotations": tiny(60_000)}, "spec": spec})
     cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
     try:
+        await_right(cluster, "patch", "gpusharenodes", "--as=nurse")
         cluster.kubectl("annotate", "gsn", NODE, "gpushare.io/cordon=0", "--as=nurse")
         for change in ("other=x", "a=x", "a-"):
             with pytest.raises(LocalClusterError, match="you may change the annotations"):
@@ -465,7 +479,7 @@ def test_a_large_pod_comes_to_our_own_scheduler(
         return str(answer["spec"]["schedulerName"])
 
     wait_until(
-        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=60, interval=1.0
+        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=PATIENCE, interval=1.0
     )
 
 
@@ -523,7 +537,7 @@ class TestMarked:
                 "which no node serves"
                 in self.told(cluster, namespace, [container(0, {"gpushare.io/mem": "1"})])
             ),
-            timeout=60,
+            timeout=PATIENCE,
             interval=1.0,
         )
 

@@ -73,7 +73,14 @@ def await_scheduler(cluster: LocalCluster, fits: Any) -> None:
         words = [word for scheduler in schedulers for word in scheduler["spec"]["containers"][0]["command"]]
         return bool(schedulers) and fits(words) and all(is_running(scheduler) for scheduler in schedulers)
 
-    watch_until(cluster, PODS.format(namespace="kube-system"), serves, what="kube-scheduler with these flags")
+    watch_until(
+        cluster,
+        PODS.format(namespace="kube-system"),
+        serves,
+        what="kube-scheduler with these flags",
+        seconds=240,
+        describe=lambda pods: [(pod["spec"]["containers"][0]["command"], pod["status"]) for pod in pods],
+    )
 
 
 def edited_by_hand(manifest: bytes, instructions: str) -> bytes:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.observe import NODES, PODS, condition, is_true, watch_until
+from tests.e2e.observe import CALL_SECONDS, NODES, PODS, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, named, policy
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION, CORDON_REASON_ANNOTATION, SIMULATE_ANNOTATION
@@ -34,10 +35,8 @@ def two_cards(product: Product) -> Iterator[None]:
     """Of 16 units each; sick ones have to be quiet for 3 s."""
     body = policy("health", nodes=[NODE], cards=2)
     body["spec"]["nodes"][0]["devices"]["health"] = {"quietSeconds": 3}
-    product.apply(body)
-    product.await_ready("health")
-    yield
-    product.delete("health")
+    with product.in_force(body):
+        yield
 
 
 def annotate(cluster: LocalCluster, key: str, value: str, *options: str) -> None:
@@ -156,21 +155,24 @@ def test_nobody_new_comes_to_a_cordoned_card_and_its_pods_stay(
 
 def test_who_looks_after_cards_changes_nothing_else(cluster: LocalCluster, product: Product) -> None:
     cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
-    annotate(cluster, CORDON_ANNOTATION, "9", "--as=nurse")
-    annotate(cluster, CORDON_REASON_ANNOTATION, "GPU-9: fan is loud", "--as=nurse")
-    product.share_node(
-        NODE,
-        lambda node: condition(node, "CardsCordoned").get("reason") == "UnknownCards",
-        what="what names no card is said",
-    )
-    annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
-    annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
-    with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
-        annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
-    patch = json.dumps({"spec": {"mode": "Off"}})
-    with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):
-        cluster.kubectl("patch", "gpusharenode", NODE, "--type=merge", "-p", patch, "--as=nurse")
-    cluster.kubectl("delete", "clusterrolebinding", "nurse")
+    try:
+        await_right(cluster, "patch", "gpusharenodes", "--as=nurse")
+        annotate(cluster, CORDON_ANNOTATION, "9", "--as=nurse")
+        annotate(cluster, CORDON_REASON_ANNOTATION, "GPU-9: fan is loud", "--as=nurse")
+        product.share_node(
+            NODE,
+            lambda node: condition(node, "CardsCordoned").get("reason") == "UnknownCards",
+            what="what names no card is said",
+        )
+        annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
+        annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
+        with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
+            annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
+        patch = json.dumps({"spec": {"mode": "Off"}})
+        with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):
+            cluster.kubectl("patch", "gpusharenode", NODE, "--type=merge", "-p", patch, "--as=nurse")
+    finally:
+        cluster.kubectl("delete", "clusterrolebinding", "nurse")
 
 
 @pytest.mark.parametrize("change", [{"reportingInstance": "gpu-2"}, {"reportingController": "kubelet"}])
@@ -191,7 +193,7 @@ def test_a_plugin_writes_events_in_its_own_name_only(
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send(sent: Json) -> None:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.create(events(namespace), sent)
 
     with pytest.raises(ApiError, match="plugin of node gpu-1 may write Events on pods only"):

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.e2e
 
 SEED = 51
 OPERATIONS = 60
-DEADLINES = Deadlines(agreement=20.0, standing=30.0)
-"""Beside three other clusters on two cores: `make chaos` alone asks for what is promised."""
+DEADLINES = Deadlines(agreement=40.0, standing=60.0)
+"""Beside four other clusters on two cores: `make chaos` alone asks for what is promised."""
 MAX_WAIT = 60.0
 """Seconds that no ordinary pod may wait: a scheduler that ends without a word leaves its Lease for 15."""
 

@@ -71,7 +71,7 @@ class Release:
     home: Path
 
     def helm(self, *arguments: str) -> str:
-        return run_helm(*arguments, "--namespace", SYSTEM, env=self.environment, timeout=200.0)
+        return run_helm(*arguments, "--namespace", SYSTEM, env=self.environment, timeout=400.0)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ class Release:
 
     def test(self) -> str:
         arguments = ["test", "gpushare", "--namespace", SYSTEM, "--hide-notes"]
-        return run_helm_aloud(*arguments, env=self.environment, timeout=200.0)
+        return run_helm_aloud(*arguments, env=self.environment, timeout=400.0)
 
     def install(self, **values: Any) -> None:
         arguments = ["install", "gpushare", str(CHART), "--create-namespace", "--wait"]
@@ -222,6 +222,6 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     assert "Does the operator run" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")
-    small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=90s")
+    small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)
     release.uninstall()
     assert ours(small) == []

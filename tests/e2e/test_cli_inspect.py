@@ -27,10 +27,8 @@ def two_modes(product: Product) -> Iterator[None]:
     mixed = policy("default", nodes=[MIXED_NODE], cards=3, mode="Mixed", slicesPerCard=2)
     body["spec"]["nodes"] += mixed["spec"]["nodes"]
     body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 def document(cluster: LocalCluster, *arguments: str) -> Json:
@@ -65,7 +63,7 @@ def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]
         told[0] = gpushare(cluster, *command).stdout
         return all(word in told[0] for word in words)
 
-    wait_until(what, is_told, timeout=60, interval=0.2, explain=lambda: told[0])
+    wait_until(what, is_told, timeout=120, interval=0.2, explain=lambda: told[0])
     return told[0]
 
 
@@ -83,7 +81,7 @@ def test_who_holds_what_of_which_card(cluster: LocalCluster, namespace: str) -> 
         cards.update(cards_held(cluster, namespace))
         return cards.keys() == {"trainer", "slices"}
 
-    wait_until("both are shown", are_shown, timeout=30, interval=0.2)
+    wait_until("both are shown", are_shown, timeout=120, interval=0.2)
     held = cards["trainer"]
     assert (held["heldUnits"], held["freeUnits"], held["units"]) == (10, 6, 16)
     assert held["notStartedUnits"] == 0
@@ -137,6 +135,7 @@ def test_a_quota_holds_a_namespace_to_so_many_units(cluster: LocalCluster, names
     create_quota = [word if word != "NAMESPACE" else namespace for word in command[1:]]
     create_quota[create_quota.index("-n") + 1] = namespace
     cluster.kubectl(*create_quota)
+    await_counted(cluster, namespace)
     run_pods(cluster, namespace, pod("first", {"main": 16}), pod("second", {"main": 16}))
     with pytest.raises(LocalClusterError, match="exceeded quota"):
         create(cluster, namespace, [pod("third", {"main": 1})])
@@ -144,6 +143,16 @@ def test_a_quota_holds_a_namespace_to_so_many_units(cluster: LocalCluster, names
         cluster, "the quota is full", "32/32 memory FULL", command=["namespaces", "-n", namespace]
     )
     assert namespace in text
+
+
+def await_counted(cluster: LocalCluster, namespace: str) -> None:
+    """Before a controller has counted what is used, every pod is refused that asks for any of it."""
+
+    def are_counted() -> bool:
+        quotas = json.loads(cluster.kubectl("get", "quota", "-n", namespace, "-o", "json"))["items"]
+        return bool(quotas) and all("used" in quota.get("status", {}) for quota in quotas)
+
+    wait_until("the quota is counted", are_counted, timeout=90, interval=0.2)
 
 
 def test_a_pod_that_waits_is_shown_with_how_to_ask_why(cluster: LocalCluster, namespace: str) -> None:

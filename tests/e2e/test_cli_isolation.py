@@ -45,10 +45,8 @@ def isolating_policy(cluster: LocalCluster, product: Product) -> Iterator[None]:
     script = f"mkdir -p {FOLDER} && cat > {FOLDER}/inventory.yaml"
     written = cluster.node_exec(HOOKED, ["sh", "-c", script], stdin=json.dumps({"cards": cards}))
     assert written.returncode == 0, written.stderr
-    product.apply(isolating(grace=LONG))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(isolating(grace=LONG)):
+        yield
     cluster.node_exec(HOOKED, ["rm", "-r", FOLDER])
 
 
@@ -60,7 +58,7 @@ def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]
         told[0] = gpushare(cluster, *command).stdout
         return all(word in " ".join(told[0].split()) for word in words)
 
-    wait_until(what, is_told, timeout=90, interval=0.2, explain=lambda: told[0])
+    wait_until(what, is_told, timeout=120, interval=0.2, explain=lambda: told[0])
     return told[0]
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import pytest
 from tests.e2e.command_line import COMMANDS, gpushare
 from tests.e2e.product import SYSTEM, Product
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION
@@ -34,7 +35,7 @@ def await_well(cluster: LocalCluster) -> None:
     wait_until(
         "status says that all is well",
         lambda: not reasons(cluster),
-        timeout=60,
+        timeout=120,
         interval=0.5,
         explain=lambda: gpushare(cluster).stdout,
     )
@@ -73,7 +74,7 @@ def test_a_cordoned_card_is_a_note_and_a_word_that_names_no_card_a_warning(clust
         wait_until(
             "status shows both",
             lambda: reasons(cluster) == {"CardCordoned", "UnknownCards"},
-            timeout=30,
+            timeout=90,
             interval=0.3,
         )
         done = gpushare(cluster)
@@ -88,7 +89,7 @@ def test_a_cordoned_card_is_a_note_and_a_word_that_names_no_card_a_warning(clust
 
 def test_a_pod_that_waits_is_a_note_with_the_question_to_ask(cluster: LocalCluster, namespace: str) -> None:
     create(cluster, namespace, [pod("large", {"main": 17})])
-    wait_until("it is noted", lambda: "PodsWaiting" in reasons(cluster), timeout=30, interval=0.3)
+    wait_until("it is noted", lambda: "PodsWaiting" in reasons(cluster), timeout=90, interval=0.3)
     done = gpushare(cluster)
     assert done.returncode == 0
     assert f"    kubectl gpushare why large -n {namespace}\n" in done.stdout
@@ -103,7 +104,7 @@ def test_a_policy_that_selects_nothing(cluster: LocalCluster, product: Product) 
     }
     product.apply(nobody)
     try:
-        wait_until("it is said", lambda: reasons(cluster) == {"NoNodesSelected"}, timeout=30, interval=0.3)
+        wait_until("it is said", lambda: reasons(cluster) == {"NoNodesSelected"}, timeout=90, interval=0.3)
         done = gpushare(cluster, "status")
         assert done.returncode == 1
         assert "error: policy nobody: it shares no node\n" in done.stdout
@@ -116,17 +117,17 @@ def no_operator(cluster: LocalCluster) -> Iterator[None]:
     def scale(replicas: int) -> None:
         cluster.kubectl("scale", "-n", SYSTEM, "deployment/gpushare-operator", f"--replicas={replicas}")
 
-    scale(0)
     try:
+        scale(0)
         yield
     finally:
         scale(1)
-        cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-operator", "--timeout=60s")
+        cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-operator", "--timeout=180s")
 
 
 def test_without_an_operator_nothing_it_said_is_taken_for_true(cluster: LocalCluster) -> None:
     with no_operator(cluster):
-        wait_until("it is said", lambda: "OperatorScaledDown" in reasons(cluster), timeout=30, interval=0.3)
+        wait_until("it is said", lambda: "OperatorScaledDown" in reasons(cluster), timeout=90, interval=0.3)
         done = gpushare(cluster)
     assert done.returncode == 1
     assert "    kubectl -n gpushare-system scale deployment/gpushare-operator --replicas=2\n" in done.stdout
@@ -140,6 +141,7 @@ def test_who_may_read_policies_alone_is_told_what_is_unknown(cluster: LocalClust
         "create", "clusterrolebinding", "policies-alone", "--clusterrole=policies-alone", "--user=eve"
     )
     try:
+        await_right(cluster, "list", "gpusharepolicies", "--as=eve")
         done = gpushare(cluster, "--as", "eve")
     finally:
         cluster.kubectl("delete", "clusterrolebinding,clusterrole", "policies-alone")
@@ -150,7 +152,7 @@ def test_who_may_read_policies_alone_is_told_what_is_unknown(cluster: LocalClust
     assert "Traceback" not in done.stderr
 
 
-def read_until(terminal: int, holds: Callable[[bytes], bool], *, seconds: float = 30.0) -> bytes:
+def read_until(terminal: int, holds: Callable[[bytes], bool], *, seconds: float = 60.0) -> bytes:
     seen, deadline = b"", time.monotonic() + seconds
     while not holds(seen):
         readable, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
@@ -177,7 +179,7 @@ def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster)
     try:
         seen = read_until(master, lambda seen: seen.count(b"gpushare is well") >= 3)
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(timeout=20) == 130
+        assert watching.wait(timeout=60) == 130
         seen += read_until(master, lambda seen: b"\x1b[?1049l" in seen)
     finally:
         watching.kill()
@@ -197,7 +199,7 @@ def test_a_reader_that_leaves_ends_a_watch_quietly(cluster: LocalCluster) -> Non
         assert watching.stderr is not None
         assert watching.stdout.readline() == "{\n"
         watching.stdout.close()
-        assert watching.wait(timeout=20) == 141
+        assert watching.wait(timeout=60) == 141
         assert watching.stderr.read() == ""
 
 

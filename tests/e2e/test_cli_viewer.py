@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.e2e.command_line import gpushare
 from tests.e2e.product import ROOT
+from tests.e2e.rights import await_right
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -24,6 +25,7 @@ def viewer(cluster: LocalCluster) -> Iterator[None]:
     cluster.kubectl(
         "create", "clusterrolebinding", VIEWER, "--clusterrole=gpushare-viewer", f"--user={VIEWER}"
     )
+    await_right(cluster, "list", "gpusharenodes", f"--as={VIEWER}")
     yield
     cluster.kubectl("delete", "clusterrolebinding", VIEWER)
     cluster.kubectl("delete", "-k", folder)

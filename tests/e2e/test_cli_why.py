@@ -27,10 +27,8 @@ NODE = "gpu-1"
 @pytest.fixture(scope="module")
 def two_cards(product: Product) -> Iterator[None]:
     """A node with two cards of 16 units."""
-    product.apply(policy("default", nodes=[NODE], cards=2))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=[NODE], cards=2)):
+        yield
 
 
 def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "") -> Json:
@@ -43,7 +41,7 @@ def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "")
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.stdout, done.stderr
@@ -85,6 +83,7 @@ def story(cluster: LocalCluster, product: Product) -> Iterator[Story]:
 
         create(cluster, namespace, [pod("more", {"main": 8})])
         until(cluster, namespace, more=is_refused)
+        await_event(cluster, namespace, "more")
         full = why(cluster, namespace, "more")
         units = remedy(full, "SmallerRequest")["units"]
         larger = why(cluster, namespace, "-f", "-", stdin=json.dumps(pod("larger", {"main": units + 1})))
@@ -119,6 +118,20 @@ def until(cluster: LocalCluster, namespace: str, **pods: Callable[[Json], bool])
         what=", ".join(f"pod {name} {holds.__name__}" for name, holds in pods.items()),
     )
     return {one["metadata"]["name"]: one for one in seen}
+
+
+def await_event(cluster: LocalCluster, namespace: str, name: str) -> None:
+    """The scheduler tells of a pod that it refuses a moment after it has written the pod's condition."""
+    watch_until(
+        cluster,
+        f"/api/v1/namespaces/{namespace}/events",
+        lambda events: any(
+            (event["involvedObject"]["name"], event["reason"]) == (name, "FailedScheduling")
+            for event in events
+        ),
+        what=f"an Event tells why {name} waits",
+        describe=lambda events: [(event["involvedObject"]["name"], event["reason"]) for event in events],
+    )
 
 
 def remedy(report: Json, code: str) -> Json:

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.kubernetes_features import is_on
+from tests.e2e.observe import CALL_SECONDS, Json, watch_until
 from tests.e2e.observe import POLICIES as POLICY_PATH
-from tests.e2e.observe import Json, watch_until
 from tests.e2e.product import ROOT, Product, policy
 from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, WrongPod, WrongPolicy, pod
 
@@ -40,7 +40,7 @@ def ask(cluster: LocalCluster, question: Callable[[KubeClient], Awaitable[T]]) -
     """The program's own functions, without a start of Python for each question."""
 
     async def run() -> T:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
             return await question(client)
 
     return asyncio.run(run())
@@ -66,10 +66,8 @@ def finding(document: Json, code: str) -> Json:
 def two_nodes(product: Product) -> Iterator[None]:
     """Workers that share their cards, beside the control plane, which shares one so that the schedulers stay
     connected."""
-    product.apply(policy("default", nodes=["gpu-1", CORDONED], cards=2))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1", CORDONED], cards=2)):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def bounded(cluster: LocalCluster) -> Iterator[str]:
                 "used"
                 in json.loads(cluster.kubectl("get", "quota", "cards", "-n", name, "-o", "json"))["status"]
             ),
-            timeout=30,
+            timeout=90,
             interval=0.2,
         )
         yield name

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 SYSTEM_PATH = "/usr/bin:/bin"
 KREW_KINDS = {"amd64": "x86_64", "arm64": "aarch64"}
-SECONDS = 60.0
+SECONDS = 180.0
 """For a program that should be done at once."""
 
 

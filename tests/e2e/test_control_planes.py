@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 FIRST, SECOND, THIRD = NAMES = tuple(f"control-plane-{number}" for number in (1, 2, 3))
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 OURS = b"gpushare-scheduler-config"
-TIMEOUT = 30
+TIMEOUT = 60
 """Seconds for a restart: a failing edit is undone after them."""
 
 MAX_WAIT = 60.0
@@ -125,7 +125,7 @@ def rewrite_while_the_edit_waits(cluster: LocalCluster, name: str) -> bytes:
     flag = b"    - --leader-elect=true\n"
     rewritten = before.replace(flag, flag + b"    - --v=1\n")
     assert rewritten != before, "the manifest no longer looks as this test expects"
-    wait_until(f"{name} is edited", lambda: OURS in path.read_bytes(), timeout=180, interval=0.02)
+    wait_until(f"{name} is edited", lambda: OURS in path.read_bytes(), timeout=240, interval=0.02)
     write(cluster, name, rewritten)
     return rewritten
 
@@ -143,7 +143,7 @@ def await_told(cluster: LocalCluster, text: str) -> str:
         POLICIES,
         lambda policies: tells(list(policies)),
         what=f"SchedulerConfigured says {text!r}",
-        seconds=180,
+        seconds=300,
         describe=lambda _: said,
     )
     return " ".join(said)
@@ -172,7 +172,7 @@ def story(three: LocalCluster) -> Story:
         wait_until(
             "the second is edited",
             lambda: OURS in manifest_path(three, SECOND).read_bytes(),
-            timeout=120,
+            timeout=240,
             explain=lambda: str(get(three, POLICIES)["items"][0].get("status")),
         )
         phases["failure and rollback"] = time.monotonic()
@@ -183,10 +183,10 @@ def story(three: LocalCluster) -> Story:
         three.kubectl("delete", "pods", "-n", SYSTEM, "--field-selector=status.phase=Pending")
         write_wrapper(three, SECOND, TOLERANT)
         three.kubectl("annotate", "gpusharepolicy", "default", "gpushare.io/retry=1")
-        product.await_ready("default", seconds=180)
+        product.await_ready("default", seconds=400)
         connected, retries = manifests(three), last_attempt(three, SECOND) - attempt
         phases["restore"] = time.monotonic()
-        product.delete("default", seconds=240)
+        product.delete("default", seconds=280)
         phases["end"] = time.monotonic()
     return Story(
         before=before,

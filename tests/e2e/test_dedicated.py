@@ -1,5 +1,6 @@
 """A kube-scheduler of our own beside the cluster's: as on a managed control plane, which nobody can edit."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,9 +131,19 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
 
     product.delete("default")
     assert deployments(cluster) == ["gpushare-operator"]
-    create(cluster, namespace, [asking_pod("later", 4)])
-    later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
-    assert later["spec"]["schedulerName"] == "default-scheduler"
+    wait_until(
+        "the API server's admission knows that the policy is gone",
+        lambda: scheduler_of_new(cluster, namespace) == "default-scheduler",
+        timeout=60,
+        explain=lambda: scheduler_of_new(cluster, namespace),
+    )
+
+
+def scheduler_of_new(cluster: LocalCluster, namespace: str) -> str:
+    """Returns the scheduler of a pod that would be made now."""
+    options = ("--dry-run=server", "-o", "json", "-n", namespace, "-f", "-")
+    made = cluster.kubectl("create", *options, stdin=json.dumps(asking_pod("later", 4)))
+    return str(json.loads(made)["spec"]["schedulerName"])
 
 
 def container_of(pod: Json) -> tuple[str, int]:
@@ -188,7 +199,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     wait_until(
         "the condition says that pods are pointed at it",
         lambda: "are pointed at it" in condition(cluster, "SchedulerConfigured")["message"],
-        timeout=30,
+        timeout=120,
     )
     others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]
     create(cluster, namespace, [pod("pointed", {"main": 11}), *others])

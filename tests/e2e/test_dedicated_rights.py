@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
+from tests.e2e.observe import CALL_SECONDS
 from tests.e2e.product import ROOT, SYSTEM, Product
 
 from gpushare_core.kube import paths
@@ -35,6 +36,13 @@ CONTAINER = {"name": "sidecar", "image": "gpushare:0.1.0", "command": ["sh"]}
 def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
     """The operator's own token, with the rights for this backend."""
     del product
+    try:
+        yield from rights(cluster)
+    finally:
+        cluster.kubectl("delete", "-k", MANIFESTS)
+
+
+def rights(cluster: LocalCluster) -> Iterator[Credentials]:
     cluster.kubectl("apply", "-k", MANIFESTS)
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
@@ -42,10 +50,9 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
     wait_until(
         "the admission policies are in force",
         lambda: all(is_refused(credentials, forged(forge)) for forge in forgeries),
-        timeout=30,
+        timeout=90,
     )
     yield credentials
-    cluster.kubectl("delete", "-k", MANIFESTS)
 
 
 def forged(forge: Callable[[Json], Any]) -> Json:
@@ -63,7 +70,7 @@ def apply(operator: Credentials, body: Json) -> None:
     )
 
     async def send() -> None:
-        async with KubeClient(operator) as client:
+        async with KubeClient(operator, timeout=CALL_SECONDS) as client:
             await client.send(request)
 
     asyncio.run(send())

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.e2e.observe import PODS, Json, get
+from tests.e2e.rights import await_right
 from tests.e2e.test_manifests import as_plugin_of
 from tests.e2e.workloads import create, pod
 
@@ -81,6 +82,8 @@ def test_another_systems_account_sets_those_of_its_dialect_only(
         "--serviceaccount=volcano-system:volcano-scheduler",
         "--serviceaccount=kube-system:gpushare-schd-extender",
     )  # fmt: skip
+    for account in (VOLCANO, ALIYUN):
+        await_right(cluster, "patch", "pods", "-n", namespace, f"--as={account}", *GROUPS)
     annotate(cluster, namespace, f"--as={VOLCANO}", *GROUPS, key="volcano.sh/gpu-index")
     annotate(cluster, namespace, f"--as={ALIYUN}", *GROUPS, key="ALIYUN_COM_GPU_MEM_IDX")
     for account, key in [

@@ -26,10 +26,8 @@ def eight_cards(product: Product) -> Iterator[None]:
     """Eight cards of 16 units on one node, and on two others together."""
     body = policy("default", nodes=["gpu-1"], cards=8)
     body["spec"]["nodes"] += policy("default", nodes=["gpu-2", "gpu-3"], cards=4)["spec"]["nodes"]
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 def half_card(name: str, nodes: list[str]) -> Json:
@@ -59,7 +57,7 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
 
 
 def delete_pods(cluster: LocalCluster, namespace: str) -> None:
-    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=90s")
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=180s")
 
 
 @pytest.mark.parametrize("nodes", LAYOUTS)

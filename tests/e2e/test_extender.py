@@ -25,10 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 @pytest.fixture(scope="module", autouse=True)
 def one_card(product: Product) -> Iterator[None]:
     """One worker of one card of 16 units."""
-    product.apply(policy("default", nodes=["gpu-1"], cards=1))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"], cards=1)):
+        yield
 
 
 def await_pod(cluster: LocalCluster, namespace: str, name: str, state: str, *, seconds: float = 60.0) -> None:
@@ -58,7 +56,7 @@ def test_a_pod_that_waits_for_units_gets_them_soon(
     create(cluster, namespace, [pod("next", {"main": 12}, on="gpu-1")])
     await_pod(cluster, namespace, "next", "refused")
     cluster.kubectl("delete", "pod", "first", "-n", namespace, "--wait=false", *how)
-    await_pod(cluster, namespace, "next", "running", seconds=30)
+    await_pod(cluster, namespace, "next", "running", seconds=90)
 
 
 def test_a_forged_call_binds_nothing(cluster: LocalCluster, namespace: str) -> None:
@@ -85,5 +83,5 @@ def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
         return any(lease["spec"].get("holderIdentity") for lease in ours)
 
     create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
-    watch_until(cluster, path, is_held, what="the Lease held", seconds=30)
-    watch_until(cluster, path, lambda leases: not is_held(leases), what="the Lease given back", seconds=30)
+    watch_until(cluster, path, is_held, what="the Lease held")
+    watch_until(cluster, path, lambda leases: not is_held(leases), what="the Lease given back")

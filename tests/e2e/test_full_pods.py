@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.e2e.books import read_books
+from tests.e2e.busy_server import until_decided
 from tests.e2e.observe import PODS, condition, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
@@ -41,10 +42,8 @@ LIMITED = "gpushare-requests"
 @pytest.fixture(scope="module", autouse=True)
 def one_card(product: Product) -> Iterator[None]:
     """One worker of one card of 16 units."""
-    product.apply(policy("default", nodes=["gpu-1"], cards=1))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"], cards=1)):
+        yield
 
 
 @pytest.fixture
@@ -60,11 +59,11 @@ def without_limits(cluster: LocalCluster, namespace: str) -> Iterator[None]:
     kept = {key: binding["metadata"][key] for key in ("name", "annotations")}
     cluster.kubectl("delete", "validatingadmissionpolicybinding", LIMITED)
     try:
-        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=30)
+        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=90)
         yield
     finally:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps({**binding, "metadata": kept}))
-        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=30)
+        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=90)
 
 
 def asking(
@@ -89,8 +88,9 @@ def filled(*, room: int, name: str = "a", units: int = 16) -> Json:
 
 def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
     """Returns what the API server says to whoever would make the pod; empty where it may be made."""
+    way = ("create", "--dry-run=server", "-n", namespace, "-f", "-")
     try:
-        cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+        until_decided(lambda: cluster.kubectl(*way, stdin=json.dumps(body)))
     except LocalClusterError as error:
         return str(error)
     return ""
@@ -98,9 +98,8 @@ def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
 
 def patch(cluster: LocalCluster, namespace: str, metadata: Json, *way: str, name: str = "a") -> None:
     text = json.dumps({"metadata": metadata})
-    cluster.kubectl(
-        "patch", "pod", name, "-n", namespace, "--type=merge", "--patch-file=/dev/stdin", *way, stdin=text
-    )
+    options = ("-n", namespace, "--type=merge", "--patch-file=/dev/stdin", *way)
+    until_decided(lambda: cluster.kubectl("patch", "pod", name, *options, stdin=text))
 
 
 def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds: str) -> Json:
@@ -220,10 +219,8 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
 @pytest.fixture
 def fine_units(product: Product) -> Iterator[str]:
     """A worker whose one card has more units than a pod may have."""
-    product.apply(policy("fine", nodes=["gpu-2"], unit="1Mi", cards=1, memory="80Gi"))
-    product.await_ready("fine")
-    yield "gpu-2"
-    product.delete("fine")
+    with product.in_force(policy("fine", nodes=["gpu-2"], unit="1Mi", cards=1, memory="80Gi")):
+        yield "gpu-2"
 
 
 def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
@@ -298,7 +295,7 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
             DifferenceKind.UNWRITABLE
             in {difference.kind for difference in read_books(cluster, namespace).differences()}
         ),
-        timeout=20,
+        timeout=120,
         interval=0.5,
     )
     cluster.kubectl("delete", "pod", "a", "-n", namespace, "--wait=false")

@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.e2e.observe import PODS, POLICIES, condition, is_true, watch_until
+from tests.e2e.observe import CALL_SECONDS, PODS, POLICIES, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, stopped
+from tests.e2e.plugin_processes import PLUGIN, WATCHDOG, plugin_processes, running_processes, stopped
 from tests.e2e.product import SYSTEM, Product, is_ready, named
 from tests.e2e.workloads import create, pod, replica_set
 
@@ -18,12 +18,14 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import SHARE_NODES, lease_path, leases
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
 
 NODE = "gpu-1"
-WITHIN = 25.0
-"""Seconds: fifteen until the plugin is ended, and what the kubelet and a busy machine take for the pods."""
+WITHIN = 45.0
+"""Seconds: fifteen until the plugin is ended, and what the kubelet and a busy machine take for the pods.
+Where nobody ends it they wait for ever."""
 
 
 def await_running(cluster: LocalCluster, namespace: str, name: str, *, seconds: float) -> None:
@@ -47,7 +49,7 @@ def test_ordinary_pods_start_although_the_plugin_hangs_in_the_middle_of_a_pod(
 ) -> None:
     """The kubelet waited in GetPreferredAllocation for as long as anybody looked, and no pod started."""
     create(cluster, namespace, [pod("before", {"main": 3}, node=NODE)])
-    await_running(cluster, namespace, "before", seconds=60)
+    await_running(cluster, namespace, "before", seconds=120)
     begun = time.monotonic()
     with stopped([plugin_processes(cluster, NODE)[PLUGIN]]):
         create(
@@ -57,10 +59,8 @@ def test_ordinary_pods_start_although_the_plugin_hangs_in_the_middle_of_a_pod(
     print(f"ordinary pods started after {time.monotonic() - begun:.1f} s")
     await_registered(product)
     create(cluster, namespace, [replica_set("after", units=2, replicas=2)])
-    await_running(cluster, namespace, "after", seconds=60)
-    share_node = product.share_node(
-        NODE, lambda node: is_true(node, "LedgerInSync"), what="the books agree", seconds=60
-    )
+    await_running(cluster, namespace, "after", seconds=120)
+    share_node = product.share_node(NODE, lambda node: is_true(node, "LedgerInSync"), what="the books agree")
     held = [share["name"] for card in share_node["status"]["cards"] for share in card.get("pods", ())]
     assert "before" in held, "nothing that was granted is lost"
 
@@ -70,12 +70,12 @@ def test_a_watchdog_that_hangs_is_replaced(cluster: LocalCluster, product: Produ
     before = plugin_processes(cluster, NODE)
     with stopped([before[WATCHDOG]]):
         create(cluster, namespace, [pod("meanwhile", {"main": 2}, on=NODE)])
-        await_running(cluster, namespace, "meanwhile", seconds=60)
-        product.share_node(
-            NODE,
-            lambda _: before[PLUGIN] not in plugin_processes(cluster, NODE),
-            what="another container runs",
-            seconds=120,
+        await_running(cluster, namespace, "meanwhile", seconds=120)
+        wait_until(
+            "another container runs",
+            lambda: (now := running_processes(cluster, NODE)) and before[PLUGIN] not in now,
+            timeout=180,
+            interval=0.5,
         )
     await_registered(product)
 
@@ -90,7 +90,7 @@ def patch_as(cluster: LocalCluster, account: str, path: str, patch: Json, *, nod
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.merge(path, patch)
 
     asyncio.run(send())

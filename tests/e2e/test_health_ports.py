@@ -15,17 +15,16 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Iterator[None]:
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"])):
+        yield
 
 
 def pod_of(cluster: LocalCluster, component: str) -> Json:
     """Returns the pod of a program; of the plugin that on ``gpu-1``."""
     label = "app.kubernetes.io/component"
     pods: list[Json] = get(cluster, PODS.format(namespace=SYSTEM))["items"]
-    found = [pod for pod in pods if pod["metadata"]["labels"].get(label) == component]
+    here = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    found = [pod for pod in here if pod["metadata"]["labels"].get(label) == component]
     return next(pod for pod in found if component != "plugin" or pod["spec"]["nodeName"] == "gpu-1")
 
 

@@ -13,6 +13,10 @@ from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
+PATIENCE = 400.0
+"""Seconds. The kubelet waits 10 s, 20 s and so on, up to 300 s, before it starts again what was killed: by an
+earlier module, too."""
+
 
 def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
     cluster: LocalCluster, product: Product, namespace: str
@@ -20,10 +24,10 @@ def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
     product.apply(policy("default", nodes=WORKERS))
     for _ in range(2):
         kill_operator(cluster)
-    product.await_ready("default", seconds=180)
+    product.await_ready("default", seconds=PATIENCE)
     cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
     kill_operator(cluster)
-    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
+    await_gone(cluster)
     assert not any(traces(cluster).values())
     schedules(cluster, namespace, "after")
 
@@ -44,7 +48,12 @@ def kill_operator(cluster: LocalCluster) -> None:
             return False
         return bool(running)
 
-    wait_until("the operator ran and was killed", killed, timeout=120)
+    wait_until("the operator ran and was killed", killed, timeout=PATIENCE)
+
+
+def await_gone(cluster: LocalCluster) -> None:
+    allowed = f"--timeout={PATIENCE:g}s"
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", allowed, timeout=PATIENCE + 20)
 
 
 def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_back(
@@ -54,9 +63,9 @@ def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_b
     before = files(cluster)
     product.apply(policy("default", nodes=WORKERS))
     product.await_ready("default")
-    cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s")
+    cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=240s")
     cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
     product.install()
-    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)
+    await_gone(cluster)
     assert files(cluster) == before
     assert not any(traces(cluster).values())

@@ -63,10 +63,8 @@ def inventory_policy_body(**devices: Any) -> Json:
 def inventory_policy(cluster: LocalCluster, product: Product) -> Iterator[None]:
     write(cluster, "healthy", HEALTHY)
     write(cluster, "inventory.yaml", inventory(card(0), card(1)))
-    product.apply(inventory_policy_body())
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(inventory_policy_body()):
+        yield
     cluster.node_exec(NODE, ["rm", "-r", FOLDER])
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.e2e.busy_server import until_decided
 from tests.e2e.fixtures import WORKERS
 from tests.e2e.observe import POLICIES, Json, watch_until
 from tests.e2e.product import Product, policy
@@ -64,7 +65,7 @@ def told(cluster: LocalCluster, namespace: str, body: Json, *options: str) -> st
     """Returns what whoever makes the pod is warned of, or told; empty where that is nothing."""
     arguments = ("create", "-n", namespace, "--dry-run=server", "--warnings-as-errors", "-f", "-", *options)
     try:
-        cluster.kubectl(*arguments, stdin=json.dumps(body))
+        until_decided(lambda: cluster.kubectl(*arguments, stdin=json.dumps(body)))
     except LocalClusterError as error:
         return str(error)
     return ""
@@ -81,24 +82,24 @@ def isolating(product: Product) -> Iterator[None]:
         "isolation": {"memory": "Hook"},
     }
     body["spec"]["nodes"].append(isolated)
-    product.apply(body)
-    product.await_ready("default")
-    wait_until(
-        "the API server looks at pods",
-        lambda: POLICY in told(product.cluster, "default", setting("CUDA_MPS_PIPE_DIRECTORY")),
-        timeout=60,
-        interval=0.5,
-    )
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        wait_until(
+            "the API server looks at pods",
+            lambda: POLICY in told(product.cluster, "default", setting("CUDA_MPS_PIPE_DIRECTORY")),
+            timeout=120,
+            interval=0.5,
+        )
+        yield
 
 
 @contextmanager
 def asked(product: Product, bypass: str) -> Iterator[None]:
     """The policy says ``bypass``, and afterwards ``Warn`` again."""
     ask(product, bypass)
-    yield
-    ask(product, "Warn")
+    try:
+        yield
+    finally:
+        ask(product, "Warn")
 
 
 def ask(product: Product, bypass: str) -> None:
@@ -226,7 +227,7 @@ def test_where_it_is_denied_such_a_pod_is_refused(
         wait_until(
             "it is refused",
             lambda: "is forbidden" in told(cluster, namespace, pod(container(env=[MPS]))),
-            timeout=30,
+            timeout=90,
             interval=0.5,
         )
         assert told(cluster, namespace, pod(container())) == ""
@@ -237,7 +238,7 @@ def test_where_it_is_allowed_nobody_is_told(cluster: LocalCluster, namespace: st
         wait_until(
             "nobody is told",
             lambda: told(cluster, namespace, pod(container(env=[MPS]))) == "",
-            timeout=30,
+            timeout=90,
             interval=0.5,
         )
 
@@ -249,7 +250,7 @@ def test_a_namespace_that_an_administrator_has_labelled_is_left_alone(
     wait_until(
         "the namespace is left alone",
         lambda: told(cluster, namespace, pod(container(env=[MPS], securityContext=PRIVILEGED))) == "",
-        timeout=30,
+        timeout=90,
         interval=0.5,
     )
 
@@ -270,7 +271,7 @@ def test_a_container_that_is_added_to_look_into_a_pod_is_judged_by_itself(
         wait_until(
             "it is refused",
             lambda: "is forbidden" in told(cluster, namespace, pod(container(env=[MPS]), name="b")),
-            timeout=30,
+            timeout=90,
             interval=0.5,
         )
         debug("general", "general")

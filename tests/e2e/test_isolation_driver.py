@@ -24,6 +24,7 @@ from tests.e2e.workloads import MEMORY, create
 from tests.fakes import toolkit_hook, toolkit_runtime
 from tests.fakes.nvml_driver import GIB, StubDriver
 
+from gpushare_core.kube.paths import events
 from gpushare_localcluster.build.container_runtime import ContainerRuntime, ensure_runtime
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 
@@ -255,8 +256,13 @@ def test_an_older_toolkit_is_found(product: Product, namespace: str, toolkit: To
     run(product, namespace, sleeper("user"))
     message = in_force(product, "False", f"{namespace}/user")
     assert "the driver has no limit for it, and not 4Gi (NVIDIA's container toolkit is older" in message
-    events = product.cluster.kubectl("get", "events", "-n", namespace, "-o", "jsonpath={..reason}")
-    assert "IsolationNotInForce" in events
+    watch_until(
+        product.cluster,
+        events(namespace),
+        lambda seen: any(event["reason"] == "IsolationNotInForce" for event in seen),
+        what="the pod is told",
+        describe=lambda seen: [event["reason"] for event in seen],
+    )
 
 
 @pytest.mark.usefixtures("toolkit")

@@ -35,10 +35,8 @@ def asked(on_excess: str) -> Json:
 
 @pytest.fixture
 def evicting_policy(product: Product) -> Iterator[None]:
-    product.apply(asked("Evict"))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(asked("Evict")):
+        yield
 
 
 @pytest.fixture

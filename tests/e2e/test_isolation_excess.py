@@ -20,13 +20,14 @@ from tests.e2e.cuda_node import (
 )
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.image_build import build_image
-from tests.e2e.observe import PODS, Json, condition, get, watch_until
+from tests.e2e.observe import PODS, Json, condition, watch_until
 from tests.e2e.product import Product, policy
 from tests.e2e.real_containers import processes_of, real_cluster
 from tests.e2e.user_images import add_links
 from tests.fakes.cuda_driver import GIB, MIB
 from tests.fakes.nvml_driver import StubDriver
 
+from gpushare_core.kube.paths import events
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.e2e
@@ -132,12 +133,22 @@ def test_a_static_program_gets_through_and_is_told_and_evicted(
         seconds=EVICTED_WITHIN,
         describe=lambda pods: [pod.get("status") for pod in pods],
     )
-    (told,) = events(product.cluster, users.namespace, "EvictedForMemory")
+    told = until_told(product.cluster, users.namespace, "EvictedForMemory")
     print(told)
-    assert "6512Mi" in told
+    assert all("6512Mi" in note for note in told)
 
 
-def events(cluster: LocalCluster, namespace: str, reason: str) -> list[str]:
-    """Returns what Events of a reason say."""
-    listed = get(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
-    return [str(event["note"]) for event in listed if event["reason"] == reason]
+def until_told(cluster: LocalCluster, namespace: str, reason: str) -> list[str]:
+    """Waits for an Event of a reason: it may come after the pod's end. Returns what all of them say."""
+
+    def notes(found: Any) -> list[str]:
+        return [str(event["note"]) for event in found if event["reason"] == reason]
+
+    seen = watch_until(
+        cluster,
+        events(namespace),
+        lambda found: bool(notes(found)),
+        what=f"an Event {reason}",
+        describe=lambda found: [event["reason"] for event in found],
+    )
+    return notes(seen)

@@ -162,7 +162,7 @@ def registered_since(product: Product) -> str:
 def test_a_container_that_restarts_is_held_as_before(users: Users, product: Product, node: CudaNode) -> None:
     said = users.run(user_pod("user", user_container("0=3000", "0=1000", units=4)))
     product.cluster.restart_kubelet(NODE)
-    wait_until("the kubelet knows the pod", lambda: is_reached(users, "user"), timeout=60, interval=0.5)
+    wait_until("the kubelet knows the pod", lambda: is_reached(users, "user"), timeout=120, interval=0.5)
     assert users.exec("user", "0=1000").startswith(f"0=1000 {REFUSED}")
     kill_container(product.cluster, users.namespace, "user")
     users.until_running("user", restarts=1)

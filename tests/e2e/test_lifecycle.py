@@ -112,7 +112,7 @@ def schedules(
         PODS.format(namespace=namespace),
         lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"ordinary pod {name} runs",
-        seconds=90,
+        seconds=180,
     )
 
 

@@ -22,10 +22,8 @@ NODE = "gpu-1"
 def measuring_policy(product: Product) -> Iterator[None]:
     body = policy("default", nodes=[NODE], cards=2)
     body["spec"]["plugin"] = {"measurement": {"scope": "Containers"}}
-    product.apply(body)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(body):
+        yield
 
 
 def load(cluster: LocalCluster, namespace: str, text: str) -> None:
@@ -59,7 +57,7 @@ def until_shown(cluster: LocalCluster, size: int) -> None:
     wait_until(
         f"{size} bytes in the metrics",
         lambda: [float(figure) for figure in shown()] == [float(size)],
-        timeout=30,
+        timeout=90,
         interval=0.2,
         explain=lambda: str(shown()),
     )

@@ -24,10 +24,8 @@ NODE = "gpu-1"
 
 @pytest.fixture(scope="module")
 def mixed(product: Product) -> Iterator[None]:
-    product.apply(mixed_policy())
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(mixed_policy()):
+        yield
 
 
 def mixed_policy() -> Json:

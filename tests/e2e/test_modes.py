@@ -32,10 +32,8 @@ def three_modes_policy() -> Json:
 
 @pytest.fixture(scope="module")
 def three_modes(product: Product) -> Iterator[None]:
-    product.apply(three_modes_policy())
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(three_modes_policy()):
+        yield
 
 
 def run(cluster: LocalCluster, namespace: str, name: str, amount: int, resource: str) -> list[str]:

@@ -173,7 +173,7 @@ def expected(dialect: str, mode: str, mixed: Offered = UNLOCKED) -> dict[str, An
     return {"labels": labels, "capacity": names, "allocatable": names}
 
 
-def await_shown(cluster: LocalCluster, node: str, wanted: Mapping[str, Any], *, seconds: float = 90) -> None:
+def await_shown(cluster: LocalCluster, node: str, wanted: Mapping[str, Any], *, seconds: float = 180) -> None:
     watch_until(
         cluster,
         NODES,
@@ -250,7 +250,7 @@ def run(cluster: LocalCluster, namespace: str, dialect: str, asks: Sequence[Ask]
         PODS.format(namespace=namespace),
         lambda pods: names <= {pod["metadata"]["name"] for pod in pods if is_running(pod)},
         what=f"{sorted(names)} run",
-        seconds=90,
+        seconds=180,
         describe=lambda pods: [pod["status"] for pod in pods if pod["metadata"]["name"] in names],
     )
 

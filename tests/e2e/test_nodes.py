@@ -264,7 +264,7 @@ def await_books(cluster: LocalCluster, name: str, status: str) -> str:
         POLICIES,
         lambda policies: books_of(policies, name).get("status") == status,
         what=f"BooksAgree of {name} is {status}",
-        seconds=90,
+        seconds=180,
         describe=lambda policies: books_of(policies, name),
     )
     return str(books_of(seen, name)["message"])
@@ -304,7 +304,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
     rule["selector"] = {"matchLabels": {"pool": "fresh"}}
     product.apply(by_label)
     cluster.add_node(NodeConfig("gpu-fresh", labels={"pool": "fresh"}))
-    product.share_node("gpu-fresh", units(128), what="the new node shares its cards", seconds=90)
+    product.share_node("gpu-fresh", units(128), what="the new node shares its cards", seconds=180)
     allocatable(cluster, "gpu-fresh", 128)
     cluster.kubectl("label", "node", "gpu-fresh", "pool-")
     await_unshared(cluster, "gpu-fresh")
@@ -320,7 +320,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
     )
     allocatable(cluster, "gpu-fresh", 0)
     cluster.kubectl("label", "node", "gpu-fresh", "pool=fresh")
-    product.share_node("gpu-fresh", units(128), what="it comes back", seconds=90)
+    product.share_node("gpu-fresh", units(128), what="it comes back", seconds=180)
     cluster.remove_node("gpu-fresh")
     await_unshared(cluster, "gpu-fresh")
     product.delete("label")

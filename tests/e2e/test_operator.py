@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, Json, condition, get, watch_until
+from tests.e2e.observe import (
+    CALL_SECONDS,
+    NODES,
+    PODS,
+    POLICIES,
+    SHARE_NODES,
+    Json,
+    condition,
+    get,
+    watch_until,
+)
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
 from gpushare_core.api.names import (
@@ -43,10 +53,8 @@ BUDGET = 160_000
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Any:
     """A policy on one node."""
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"])):
+        yield
 
 
 def versions(cluster: LocalCluster) -> dict[str, str]:
@@ -157,7 +165,6 @@ def test_a_label_that_has_workloads_compared_is_taken_off_whoever_put_it_there(c
         f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets",
         lambda items: COMPARE_LABEL not in labels_of(items, plugin),
         what="the operator takes the label off",
-        seconds=30,
     )
 
 
@@ -288,7 +295,7 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> Any:
-        async with KubeClient(credentials, field_manager="gpushare-operator") as client:
+        async with KubeClient(credentials, field_manager="gpushare-operator", timeout=CALL_SECONDS) as client:
             return await getattr(client, call)(path, *body, **options)
 
     return asyncio.run(send())
@@ -393,7 +400,7 @@ def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
     )
     (after,) = [pod for pod in placed if is_operator(pod) and replaces(pod, before)]
     assert after["spec"]["nodeName"].startswith("control-plane")
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=60s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=180s")
 
 
 def is_operator(pod: Json) -> bool:

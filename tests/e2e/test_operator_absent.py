@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.fixtures import own_namespace
-from tests.e2e.observe import get, watch_until
+from tests.e2e.observe import CALL_SECONDS, get, watch_until
 from tests.e2e.product import named
 from tests.samples.operator import control_plane, hostctl_run, policy
 
@@ -71,7 +71,7 @@ class Place:
         """As the operator does. Raises ``ApiError`` when it is refused."""
 
         async def send() -> None:
-            async with KubeClient(self.operator, field_manager=ACCOUNT) as client:
+            async with KubeClient(self.operator, field_manager=ACCOUNT, timeout=CALL_SECONDS) as client:
                 if body["kind"] == "Job":
                     await client.create(paths.jobs(self.namespace), body)
                 else:
@@ -107,7 +107,6 @@ class Place:
             collection,
             lambda items: not any(named(item, name) for item in items),
             what=f"{name} is gone",
-            seconds=30,
             describe=lambda items: [item["metadata"] for item in items],
         )
 
@@ -129,7 +128,7 @@ def place(cluster: LocalCluster) -> Iterator[Place]:
         wait_until(
             "the operator may make what it makes",
             lambda: not made.refusal(to_be_compared(made.plugin())),
-            timeout=30,
+            timeout=90,
         )
         made.apply(made.plugin())
         yield made
@@ -143,7 +142,7 @@ def absent(place: Place) -> Place:
     wait_until(
         "the operator has no Deployment",
         lambda: NO_DEPLOYMENT in place.refusal(to_be_compared(place.plugin())),
-        timeout=30,
+        timeout=90,
     )
     return place
 
@@ -233,7 +232,7 @@ def test_more_may_be_requested_where_the_administrator_says_so(place: Place) -> 
     wait_until(
         "the API server's admission knows the Deployment's arguments",
         lambda: not place.refusal(to_be_compared(chosen)),
-        timeout=30,
+        timeout=90,
     )
     assert "may request" in place.refusal(to_be_compared(greedy)), "of cpu, and not of memory"
 

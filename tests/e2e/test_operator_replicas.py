@@ -25,8 +25,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 LEASE = "gpushare-operator"
 LEASE_SECONDS = 9
-TAKE_OVER_SECONDS = LEASE_SECONDS + 6
-"""Longest time without an operator at work: the Lease, a look at it, and a slow machine."""
+TAKE_OVER_SECONDS = LEASE_SECONDS + 16
+"""Longest time without an operator at work: the Lease, a look at it, and a slow machine. Less than the Lease
+that operators have unless they are told another one."""
 PODS = f"/api/v1/namespaces/{SYSTEM}/pods"
 
 
@@ -49,7 +50,7 @@ class Operator:
         wait_until(
             f"{self.name} stands by",
             lambda: "standing by" in self.log.read_text(),
-            timeout=60,
+            timeout=120,
             explain=lambda: self.log.read_text()[-3000:],
         )
 
@@ -58,7 +59,7 @@ class Operator:
 
     def began(self) -> float:
         """When it got the Lease."""
-        wait_until(f"{self.name} has the Lease", lambda: self._lease_writes(), timeout=10)
+        wait_until(f"{self.name} has the Lease", lambda: self._lease_writes(), timeout=60)
         return self._lease_writes()[0]
 
     def _lease_writes(self) -> list[float]:
@@ -94,7 +95,7 @@ def scale(cluster: LocalCluster, replicas: int) -> None:
         what=f"{replicas} pods of the operator",
     )
     if replicas:
-        cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+        cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=180s")
 
 
 def is_operator(pod: Json) -> bool:
@@ -139,18 +140,18 @@ POLICY = policy("default", nodes=["gpu-1"])
 
 @pytest.fixture(scope="module", autouse=True)
 def in_force(product: Product) -> Iterator[None]:
-    product.apply(POLICY)
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(POLICY):
+        yield
 
 
 @pytest.fixture
 def outside(cluster: LocalCluster) -> Iterator[None]:
     """No operator runs in the cluster."""
-    scale(cluster, 0)
-    yield
-    scale(cluster, 1)
+    try:
+        scale(cluster, 0)
+        yield
+    finally:
+        scale(cluster, 1)
 
 
 @pytest.mark.usefixtures("outside")
@@ -161,7 +162,7 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
             return stack.enter_context(operator(cluster, tmp_path, name))
 
         one = start("one")
-        await_at_work(cluster, "one", 30)
+        await_at_work(cluster, "one", 120)
         two = start("two")
         two.await_standby()
         ask(product, "debug")
@@ -177,7 +178,7 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
         one.process.send_signal(signal.SIGCONT)
         ask(product, "warning")  # both are told of it
         is_written(product, "warning")
-        assert one.await_end(20) == 1, one.log.read_text()[-3000:]
+        assert one.await_end(60) == 1, one.log.read_text()[-3000:]
         assert one.writes_since(two.began()) == []
         assert "the operator two is at work" in one.log.read_text()
 
@@ -198,7 +199,7 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
         await_at_work(cluster, "four", TAKE_OVER_SECONDS)
         print(f"cut off: after {four.began() - cut_off:.1f} s the next one was at work")
         is_written(product, "info")
-        assert three.await_end(30) == 1
+        assert three.await_end(60) == 1
         assert three.writes_since(four.began()) == []
 
         ended = monotonic()
@@ -208,15 +209,15 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
         await_at_work(cluster, "five", TAKE_OVER_SECONDS)
         print(f"ended: after {five.began() - ended:.1f} s with its start the next one was at work")
         five.process.terminate()
-        assert (four.await_end(20), five.await_end(20)) == (0, 0)
+        assert (four.await_end(60), five.await_end(60)) == (0, 0)
 
 
 def test_a_second_replica_is_ready_and_takes_over(cluster: LocalCluster, product: Product) -> None:
     scale(cluster, 2)
-    first = await_holder(cluster, is_pod, what="a pod at work", seconds=60)
+    first = await_holder(cluster, is_pod, what="a pod at work", seconds=120)
     cluster.kubectl("delete", "pod", first, "-n", SYSTEM, "--wait=false")
     await_holder(
-        cluster, lambda name: is_pod(name) and name != first, what="the other pod at work", seconds=30
+        cluster, lambda name: is_pod(name) and name != first, what="the other pod at work", seconds=60
     )
     ask(product, "debug")
     is_written(product, "debug")

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 import pytest
-from tests.e2e.observe import get, watch_until
+from tests.e2e.observe import CALL_SECONDS, get, watch_until
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
@@ -283,7 +283,7 @@ def create(operator: Credentials, body: Json) -> Json:
     async def send() -> Json:
         path = COLLECTIONS[body["kind"]]
         request = ApiRequest(method="POST", path=path, body=body, params={"dryRun": "All"})
-        async with KubeClient(operator) as client:
+        async with KubeClient(operator, timeout=CALL_SECONDS) as client:
             return await client.send(request)
 
     return asyncio.run(send())
@@ -720,7 +720,7 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
     names = [f"gpushare-scheduler-restore-nowhere-{number}" for number in range(MAX_RUNS + 2)]
 
     async def create_all() -> None:
-        async with KubeClient(operator) as client:
+        async with KubeClient(operator, timeout=CALL_SECONDS) as client:
             for name in names:
                 body = forged("restore", lambda pod: pod.update(nodeName="nowhere"))
                 body["metadata"]["name"] = name
@@ -736,7 +736,6 @@ def test_runs_of_hostctl_are_too_few_to_crowd_a_node(cluster: LocalCluster, oper
                 "exceeded quota: gpushare-hostctl" in event.get("message", "") for event in events
             ),
             what="no more pods are made",
-            seconds=30,
             describe=lambda events: [event.get("message") for event in events],
         )
         pods = get(cluster, paths.pods(SYSTEM))["items"]

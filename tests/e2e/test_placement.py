@@ -52,10 +52,8 @@ def cards(strategy: str) -> Json:
 
 @pytest.fixture(scope="module")
 def two_cards_each(product: Product) -> Iterator[None]:
-    product.apply(cards("Binpack"))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(cards("Binpack")):
+        yield
 
 
 def deployment(units: int, replicas: int, **spec: Any) -> Json:
@@ -79,7 +77,6 @@ def nodes_of(cluster: LocalCluster, namespace: str, running: int) -> list[int]:
         PODS.format(namespace=namespace),
         lambda seen: sum(map(is_running, seen)) == running,
         what=f"{running} pods run",
-        seconds=60,
         describe=summary,
     )
     return sorted(Counter(pod["spec"]["nodeName"] for pod in pods).values(), reverse=True)
@@ -154,7 +151,6 @@ def test_a_younger_policy_without_nodes_changes_nothing(cluster: LocalCluster, p
         "/apis/gpushare.io/v1alpha1/gpusharepolicies",
         lambda seen: any(policy["metadata"]["name"] == "idle" and policy.get("status") for policy in seen),
         what="the policy has a status",
-        seconds=30,
         describe=lambda seen: [policy.get("status") for policy in seen],
     )
     product.await_ready("default")

@@ -29,11 +29,12 @@ def in_force(product: Product) -> Iterator[None]:
     """The policy on a node that is still starting, and already closed to others for another reason."""
     taints = [f"{key}=:NoSchedule" for key in (STARTUP_TAINT, OTHER)]
     product.cluster.kubectl("taint", "node", "gpu-1", *taints)
-    product.apply(asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER}))
-    product.await_ready("default")
-    yield
-    product.delete("default")
-    product.cluster.kubectl("taint", "node", "gpu-1", f"{OTHER}:NoSchedule-")
+    asked = asking(startupTaint="Remove", plugin={"logLevel": "debug", "logFolder": FOLDER})
+    try:
+        with product.in_force(asked):
+            yield
+    finally:
+        product.cluster.kubectl("taint", "node", "gpu-1", f"{OTHER}:NoSchedule-")
 
 
 def keys_of_taints(nodes: Any) -> list[str]:
@@ -54,7 +55,7 @@ def test_the_startup_taint_goes_when_the_node_offers_its_cards_and_others_stay(c
 
 def test_the_plugins_log_is_kept_on_its_host(cluster: LocalCluster) -> None:
     path = cluster.node_path("gpu-1", LOG)
-    wait_until("the log has lines of level debug", lambda: '"debug"' in path.read_text(), timeout=30)
+    wait_until("the log has lines of level debug", lambda: '"debug"' in path.read_text(), timeout=90)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert {line["node"] for line in lines} == {"gpu-1"}
     assert not cluster.node_path("gpu-1", "/var/log/our-gpus").joinpath("gpushare-plugin.log").exists()
@@ -66,13 +67,13 @@ def test_the_extenders_log_is_kept_on_its_host_and_outlives_its_pod(
     plugin, extender = {"logLevel": "debug", "logFolder": FOLDER}, {"logFolder": FOLDER}
     product.apply(asking(startupTaint="Remove", plugin=plugin, extender=extender))
     path = cluster.node_path("control-plane-1", f"{FOLDER}/extender/gpushare-extender.log")
-    wait_until("the extender writes there", lambda: path.exists() and path.read_text() != "", timeout=60)
+    wait_until("the extender writes there", lambda: path.exists() and path.read_text() != "", timeout=120)
     assert (path.stat().st_uid, path.parent.stat().st_gid) == (65532, 65532), "it is not root"
     before = path.read_text()
     first = json.loads(before.splitlines()[0])
     assert first["message"].startswith("gpushare-extender 0.1.0 starts")
     cluster.kubectl("delete", "pod", "-n", SYSTEM, "-l", "app.kubernetes.io/component=extender")
-    wait_until("the next one goes on there", lambda: path.read_text().count(" starts") == 2, timeout=60)
+    wait_until("the next one goes on there", lambda: path.read_text().count(" starts") == 2, timeout=120)
     assert path.read_text().startswith(before)
     product.await_ready("default")
 
@@ -94,7 +95,7 @@ def await_debug(cluster: LocalCluster, program: str) -> None:
     wait_until(
         f"the {program} writes from level debug upwards",
         lambda: "logging from level debug upwards now" in log_of(cluster, program),
-        timeout=30,
+        timeout=90,
         explain=lambda: log_of(cluster, program)[-2000:],
     )
 

@@ -32,10 +32,8 @@ def two_cards_policy(*, preemption: str = "Enabled") -> Json:
 @pytest.fixture(scope="module")
 def two_cards(product: Product) -> Iterator[None]:
     """One node with two cards of 16 units, and one with three cards of two slices."""
-    product.apply(two_cards_policy())
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(two_cards_policy()):
+        yield
 
 
 @pytest.fixture(scope="module")

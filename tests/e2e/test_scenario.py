@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.e2e.books import Key, read_books
+from tests.e2e.fixtures import await_agreement, await_released
 from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.outcomes import is_running, summary
 from tests.e2e.product import Product
@@ -53,8 +54,15 @@ def test_a_pod_that_no_card_can_hold_waits_and_says_why(cluster: LocalCluster, n
     create(cluster, namespace, [pod("units-20", {"main": 20})])
     message = refusal(cluster, namespace, "units-20")
     assert "insufficient GPU memory in one card: asked 20, largest free 16" in message
-    events = get(cluster, f"/api/v1/namespaces/{namespace}/events")["items"]
-    assert any("insufficient GPU memory in one card: asked 20" in event["message"] for event in events)
+    watch_until(
+        cluster,
+        f"/api/v1/namespaces/{namespace}/events",
+        lambda events: any(
+            "insufficient GPU memory in one card: asked 20" in event["message"] for event in events
+        ),
+        what="an Event says so, too",
+        describe=lambda events: [event["message"] for event in events],
+    )
 
 
 @pytest.mark.usefixtures("books_agree")
@@ -105,6 +113,7 @@ def test_a_restored_backup_is_placed_anew(cluster: LocalCluster, namespace: str,
     create(cluster, namespace, [pod("saved", {"main": 12}, on="gpu-2")])
     saved = await_own_allocation(cluster, namespace, "saved")
     cluster.kubectl("delete", "pod", "saved", "-n", namespace)
+    await_released(cluster, namespace)
     create(cluster, namespace, [pod("next", {"main": 12}, on="gpu-2")])
     following = await_own_allocation(cluster, namespace, "next")
     assert card(following) == card(saved)
@@ -130,11 +139,11 @@ def test_an_annotation_forged_while_the_policies_were_off_is_put_right(
         cluster.kubectl(*forge)
     cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
     try:
-        wait_until("the policy is off", lambda: is_allowed(cluster, *forge), timeout=30)
+        wait_until("the policy is off", lambda: is_allowed(cluster, *forge), timeout=90)
         cluster.kubectl(*forge)
     finally:
         product.install()
-        wait_until("the policy is on", lambda: not is_allowed(cluster, *forge), timeout=30)
+        wait_until("the policy is on", lambda: not is_allowed(cluster, *forge), timeout=90)
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
@@ -230,4 +239,4 @@ def test_units_come_back_when_a_pod_ends(cluster: LocalCluster, namespace: str) 
         lambda pods: any(pod["metadata"]["name"] == "next" and is_running(pod) for pod in pods),
         what="the waiting pod gets the card that became free",
     )
-    assert read_books(cluster, namespace).disagreements() == []
+    await_agreement(cluster, namespace)

@@ -23,10 +23,8 @@ OTHER_PORT = 12000
 @pytest.fixture(scope="module")
 def connected(product: Product) -> Iterator[None]:
     """A policy on one node."""
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")
-    yield
-    product.delete("default")
+    with product.in_force(policy("default", nodes=["gpu-1"])):
+        yield
 
 
 def test_the_mark_of_a_control_plane_is_one_that_no_kubelet_may_set(cluster: LocalCluster) -> None:

@@ -23,7 +23,7 @@ def condition(policies: Any, kind: str) -> dict[str, str]:
     return next((condition for condition in found if condition["type"] == kind), {})
 
 
-def await_reason(cluster: LocalCluster, kind: str, reason: str, *, seconds: float = 120.0) -> str:
+def await_reason(cluster: LocalCluster, kind: str, reason: str, *, seconds: float = 240.0) -> str:
     """Wait until a policy's condition gives ``reason``; return its message."""
     seen = watch_until(
         cluster,
@@ -135,7 +135,7 @@ def meddling(cluster: LocalCluster) -> Iterator[None]:
         wait_until(
             "the rule is in force",
             lambda: "TRACING" in cluster.kubectl(*dry_run, stdin=json.dumps(PROBE)),
-            timeout=30,
+            timeout=90,
         )
         yield
     finally:

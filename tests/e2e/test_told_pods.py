@@ -88,8 +88,12 @@ def test_pods_that_wait_for_what_no_node_has_are_told_so(cluster: LocalCluster, 
             if item["reportingComponent"] == "gpushare-extender"
         }
 
-    wait_until("both are told", lambda: len(events()) == 2, timeout=90, interval=1.0)
+    def names() -> set[str]:
+        return {name for name, _, _ in events()}
+
+    wait_until("both are told", lambda: names() >= {"big", "typo"}, timeout=120, interval=1.0)
     told = {name: (reason, note) for name, reason, note in events()}
+    assert told.keys() == {"big", "typo"}
     assert told["big"][0] == "MoreThanAnyNodeHas"
     assert "asks for 4096 of gpushare.io/memory, and the biggest card has 16" in told["big"][1]
     assert told["typo"][0] == "ResourceNotServed"
@@ -109,7 +113,7 @@ def until_told(cluster: LocalCluster, namespace: str, part: str) -> None:
     wait_until(
         f"it is told {part!r}",
         lambda: part in refusal(cluster, namespace, pod("a", env=ALL)),
-        timeout=30,
+        timeout=90,
         interval=0.5,
     )
 
@@ -132,7 +136,7 @@ def test_containers_that_show_themselves_cards_are_looked_after_as_the_policy_as
     wait_until(
         "the namespace is left alone",
         lambda: not refusal(cluster, namespace, pod("a", env=ALL)),
-        timeout=30,
+        timeout=90,
         interval=0.5,
     )
     cluster.kubectl("label", "namespace", namespace, "gpushare.io/visible-devices-")

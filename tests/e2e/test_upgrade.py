@@ -168,7 +168,7 @@ class Upgrade:
         after = holdings(self.cluster, self.namespace)
         assert {name: after[name] for name in before} == before
         self.product.apply(asking(stage))
-        self.product.await_ready("default", seconds=90)
+        self.product.await_ready("default")
         await_agreement(self.cluster, self.namespace)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from chaos.quiet import SINK
 from chaos.traffic import ordinary_pod, present, sink_node
-from tests.e2e.observe import NODES, PODS, condition
+from tests.e2e.observe import CALL_SECONDS, NODES, PODS, condition
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -68,7 +68,7 @@ def flowing(cluster: LocalCluster) -> Iterator[Traffic]:
 
 
 async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) -> None:
-    async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+    async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
         await client.create(NODES, sink_node())
         watching = asyncio.create_task(_note_scheduled(client, traffic))
         while not traffic.is_closed:

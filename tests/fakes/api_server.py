@@ -202,7 +202,7 @@ class FakeApi:
     def requests(self, method: str, path: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method and seen.path == path]
 
-    async def wait_for(self, what: str, holds: Callable[[], bool], within: float = 5.0) -> None:
+    async def wait_for(self, what: str, holds: Callable[[], bool], within: float = 30.0) -> None:
         """Wait until ``holds`` after some request or write."""
         deadline = asyncio.get_running_loop().time() + within
         while not holds():

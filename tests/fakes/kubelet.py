@@ -407,7 +407,7 @@ class FakeKubelet:
         self._changed.set()
 
     async def until(
-        self, what: str, condition: Callable[["FakeKubelet"], bool], within: float = 10.0
+        self, what: str, condition: Callable[["FakeKubelet"], bool], within: float = 30.0
     ) -> None:
         deadline = asyncio.get_running_loop().time() + within
         while not condition(self):

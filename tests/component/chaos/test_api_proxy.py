@@ -22,7 +22,7 @@ from gpushare_core.kube.request import ApiRequest
 PODS = "/api/v1/namespaces/default/pods"
 WATCH = ApiRequest(path=PODS, params={"watch": "1"})
 TLS = ssl.create_default_context()
-SOON = 5.0
+SOON = 20.0
 """Seconds; far more than anything here takes, and less than any deadline of the client's."""
 
 
@@ -192,9 +192,9 @@ async def test_a_hung_watch_carries_nothing_though_the_fault_has_ended(way: Way)
 
 
 async def test_a_slow_write_is_carried_out_though_its_caller_has_given_up(way: Way) -> None:
-    way.proxy.faults.begin(1, fault(Manner.SLOW, seconds=0.3))
+    way.proxy.faults.begin(1, fault(Manner.SLOW, seconds=1.5))
     with pytest.raises(UnreachableError):
-        await way.client.send(ApiRequest(method="POST", path=PODS, body={}, timeout=0.1))
+        await way.client.send(ApiRequest(method="POST", path=PODS, body={}, timeout=0.3))
     assert way.server.created == []
     async with asyncio.timeout(SOON):
         while not way.carried_out:  # noqa: ASYNC110 - the server's side has nothing to wait on

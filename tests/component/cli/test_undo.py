@@ -235,7 +235,7 @@ async def test_an_operator_that_does_nothing_until_the_deadline(served: Any, obj
 async def test_ctrl_c_ends_the_waiting_and_says_what_goes_on(served: Any, objects: Any) -> None:
     cluster = Cluster(objects, has_operator=False)
     run = asyncio.create_task(undone(await served(cluster), cluster))
-    await asyncio.wait_for(cluster.being_deleted.wait(), 5.0)
+    await asyncio.wait_for(cluster.being_deleted.wait(), 30.0)
     run.cancel()
     report = await run
     assert (report.outcome, report.exit_status) == (UndoOutcome.INTERRUPTED, ExitStatus.INTERRUPTED)
@@ -249,7 +249,7 @@ async def test_ctrl_c_before_the_first_deletion_is_an_interruption_as_any(served
 
     cluster, asked = Cluster(objects), asyncio.Event()
     run = asyncio.create_task(undone(await served(cluster), cluster, never))
-    await asyncio.wait_for(asked.wait(), 5.0)
+    await asyncio.wait_for(asked.wait(), 30.0)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -273,7 +273,7 @@ async def test_an_operator_that_is_not_there_is_not_waited_for_as_long(
 ) -> None:
     monkeypatch.setattr("gpushare_cli.changes.undo.ABSENT_SECONDS", 0.2)
     cluster = Cluster(objects, has_operator=False)
-    report = await asyncio.wait_for(undone(await served(cluster), cluster), 10.0)
+    report = await asyncio.wait_for(undone(await served(cluster), cluster), 60.0)
     assert report.outcome is UndoOutcome.TIMED_OUT
     assert any("No operator is available" in warning.says for warning in report.plan.warnings)
 

@@ -67,7 +67,7 @@ class Peer:
         return answer
 
     async def all_ended(self) -> None:
-        async with asyncio.timeout(10), self.changed:
+        async with asyncio.timeout(30), self.changed:
             await self.changed.wait_for(lambda: not self.open)
 
 

@@ -254,7 +254,7 @@ class TestRoom:
                     for number in range(60)
                 ]
                 queue[0].setblocking(False)  # noqa: FBT003 - the standard library's own signature
-                answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(queue[0], 1000), 5)
+                answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(queue[0], 1000), 30)
                 assert answer.decode() == OK
 
     async def test_what_callers_do_wrong_does_not_fill_the_log(

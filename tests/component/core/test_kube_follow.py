@@ -59,7 +59,7 @@ class Seen:
         self._events = events
 
     async def next(self) -> Listed[Json] | Changed[Json]:
-        return await asyncio.wait_for(anext(self._events), 5)
+        return await asyncio.wait_for(anext(self._events), 30)
 
     async def listed(self) -> list[str]:
         event = await self.next()
@@ -381,7 +381,7 @@ async def test_every_attempt_and_every_event_is_a_sign_of_life(api: FakeApi, cli
     await anext(events)
     before = len(signs)
     api.put(PODS, pod("second"))
-    await asyncio.wait_for(anext(events), 5)
+    await asyncio.wait_for(anext(events), 30)
     assert (before, len(signs)) == (1, 3)
 
 

@@ -54,7 +54,7 @@ async def caller(api: FakeApi) -> AsyncIterator[SchedulerCaller]:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         tasks = [asyncio.create_task(task) for task in extender.tasks()]
         for watch in extender.watches:
-            await asyncio.wait_for(watch.health.until_applied(0), 5)
+            await asyncio.wait_for(watch.health.until_applied(0), 30)
         server = TestServer(application(extender.api))
         await server.start_server(shutdown_timeout=0.1)
         yield SchedulerCaller(session, server)
@@ -200,7 +200,7 @@ class TestFailures:
 
 async def until(caller: SchedulerCaller, *, passes: bool) -> None:
     """Asks until a pod of 16 passes, or does not."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while bool((await caller.filter("n1", units=16))["NodeNames"]) != passes:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -94,7 +94,7 @@ def pods_on_cards(api: FakeApi) -> Counter[str]:
 
 async def until_all_are_bound(caller: SchedulerCaller, nodes: list[str], api: FakeApi) -> None:
     """What a new kube-scheduler does: it takes up every pod that has no node."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while waiting := [name for name in NAMES if not api.pod(name)["spec"].get("nodeName")]:
             luck = random.Random(0)  # noqa: S311 - an order, no secret
             await SmallScheduler(caller, nodes, luck).schedule(waiting)

@@ -49,14 +49,14 @@ async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
     ]
     served = asyncio.Event()
     serving_task = asyncio.create_task(serve())
-    await asyncio.wait_for(served.wait(), 5)
+    await asyncio.wait_for(served.wait(), 30)
     async with (
         connected(addresses[0].port, caller_tls()) as one,
         connected(addresses[1].port, caller_tls()) as other,
     ):
         asked = [(client, client.ask()) for client in (one, other)]
         for _ in asked:
-            await asyncio.wait_for(arrived.acquire(), 5)
+            await asyncio.wait_for(arrived.acquire(), 30)
         stop.set()
         for client, _ in asked:
             await client.until(lambda client=client: client.terminated, "the word that it ends")  # type: ignore[misc]

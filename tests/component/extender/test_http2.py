@@ -145,7 +145,7 @@ class TestAnswers:
 
         async with server.client(answer) as client:
             numbers = {client.ask(content=str(index).encode()): index for index in range(200)}
-            await asyncio.wait_for(held.until(200), 5)
+            await asyncio.wait_for(held.until(200), 30)
             held.free.set()
             for number, index in numbers.items():
                 assert (await client.answer(number)).content == str(index).encode()
@@ -261,7 +261,7 @@ class TestLimits:
         async with server.client(held) as client:
             for _ in range(4):
                 asked = [client.ask() for _ in range(256)]
-                await asyncio.wait_for(held.until(256), 5)
+                await asyncio.wait_for(held.until(256), 30)
                 for number in asked:
                     client.reset(number)
             assert (await client.answer(client.ask())).reset == REFUSED
@@ -297,7 +297,7 @@ async def ending(server: Server, held: Held) -> AsyncIterator[tuple[Http2Client,
     """A client that was told that the connection ends, and its request that is held."""
     async with server.client(held) as client:
         number = client.ask()
-        await asyncio.wait_for(held.until(1), 5)
+        await asyncio.wait_for(held.until(1), 30)
         server.stop.set()
         await client.until(lambda: client.terminated, "the word that it ends")
         yield client, number
@@ -327,7 +327,7 @@ class TestEnd:
         held = Held()
         async with server.client(held, drain=0.2) as client:
             client.ask()
-            await asyncio.wait_for(held.until(1), 5)
+            await asyncio.wait_for(held.until(1), 30)
             server.stop.set()
             await client.until(lambda: client.closed, "the connection's end")
             held.free.set()
@@ -340,7 +340,7 @@ class TestEnd:
             peer = await asyncio.to_thread(silent_peer, server.port)
             server.stop.set()
             assert server.stopped
-            await asyncio.wait_for(asyncio.shield(server.stopped), 20)
+            await asyncio.wait_for(asyncio.shield(server.stopped), 60)
             peer.close()
 
     async def test_at_once_where_nothing_is_asked(self, server: Server) -> None:

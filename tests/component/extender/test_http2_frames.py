@@ -228,7 +228,7 @@ class TestUntaken:
         conversation.answers.free.set()
         await conversation.say(request(3) + content(3, LARGEST + 1))
         await conversation.say(content(3, 1, "END_STREAM"))
-        await asyncio.wait_for(conversation.owner.freed.wait(), 5)
+        await asyncio.wait_for(conversation.owner.freed.wait(), 30)
 
     async def test_answers_that_waited_are_written_as_the_client_reads(self) -> None:
         """All at once they would be in memory twice, however many there are."""

@@ -55,7 +55,7 @@ class Running:
     async def start(self) -> None:
         self.tasks = [asyncio.create_task(task) for task in self.extender.tasks()]
         for watch in self.extender.watches:
-            await asyncio.wait_for(watch.health.until_applied(0), 5)
+            await asyncio.wait_for(watch.health.until_applied(0), 30)
 
     async def bind(self, name: str) -> str:
         return await self.extender.api.binder.bind(reference(name), "n1")
@@ -322,7 +322,7 @@ async def hold_after_reading(api: FakeApi, lease: BindLease, gates: list[asyncio
     holding = asyncio.create_task(lease.hold())
     await api.wait_for("a reading", lambda: len(gates) == 1)
     gates[0].set()
-    await asyncio.wait_for(holding, 5)
+    await asyncio.wait_for(holding, 30)
 
 
 class TestReading:
@@ -359,14 +359,14 @@ class TestReading:
         await api.wait_for("another reading", lambda: len(gates) == 2)
         assert (first.done(), second.done()) == (False, False)
         gates[1].set()
-        await asyncio.wait_for(asyncio.gather(first, second), 5)
+        await asyncio.wait_for(asyncio.gather(first, second), 30)
 
     async def test_one_is_enough_while_nobody_else_had_it(
         self, api: FakeApi, lease: BindLease, clock: HandClock, gates: list[asyncio.Event]
     ) -> None:
         await hold_after_reading(api, lease, gates)
         clock.now += LEASE_SECONDS
-        await asyncio.wait_for(lease.hold(), 5)
+        await asyncio.wait_for(lease.hold(), 30)
         assert len(gates) == 1
 
     async def test_a_renewal_that_the_api_server_could_not_make_does_not_end_the_holding(
@@ -377,7 +377,7 @@ class TestReading:
         api.fail("PUT", LEASE, status(429, "slow down"))
         with pytest.raises(NotHeldError):
             await lease.hold()
-        await asyncio.wait_for(lease.hold(), 5)
+        await asyncio.wait_for(lease.hold(), 30)
         assert len(gates) == 1
 
 

@@ -154,7 +154,7 @@ async def test_it_runs_by_itself(audited: Audited) -> None:
     audited.audit.changed = found.set
     audited.audit.sleep = audited.clock.sleep
     task = asyncio.create_task(audited.audit.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await found.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -58,7 +58,7 @@ class Dialer:
         """What the connection of that number answers; an empty text when it is broken off."""
         self.writers[number].write(WHOLE)
         try:
-            answer = await asyncio.wait_for(self.readers[number].readuntil(b"heard"), 5)
+            answer = await asyncio.wait_for(self.readers[number].readuntil(b"heard"), 30)
         except (asyncio.IncompleteReadError, ConnectionError):
             return ""
         return answer.decode().splitlines()[-1]
@@ -126,7 +126,7 @@ class TestDeadlines:
         app = slow_application(arrived, free)
         async with serving(ListenerLimits(Timeouts(read=0.2)), app=app) as port:
             await dialer.dial(port, WHOLE)
-            await asyncio.wait_for(arrived.wait(), 5)
+            await asyncio.wait_for(arrived.wait(), 30)
             dialer.writers[0].write(b"POST / HT")
             await asyncio.sleep(0.3)
             assert not dialer.readers[0].at_eof(), "the answer has all the time it wants"
@@ -197,7 +197,7 @@ class TestRoom:
         async with serving(ListenerLimits(authenticated=1), tls=tls, app=app) as port:
             await dialer.dial(port, tls=caller_tls())
             asking = asyncio.create_task(dialer.ask(0))
-            await asyncio.wait_for(arrived.wait(), 5)
+            await asyncio.wait_for(arrived.wait(), 30)
             with pytest.raises(aiohttp.ClientError):
                 await call(port, caller_tls())
             free.set()
@@ -211,7 +211,7 @@ class TestRoom:
                     for number in range(60)
                 ]
                 queue[0].setblocking(False)  # noqa: FBT003 - the standard library's own signature
-                answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(queue[0], 1000), 5)
+                answer = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(queue[0], 1000), 30)
                 assert answer.endswith(b"heard")
 
 

@@ -77,7 +77,7 @@ async def start(*arguments: str | Path) -> asyncio.subprocess.Process:
 
 async def outcome(*arguments: str | Path) -> tuple[int, str, str]:
     process = await start(*arguments)
-    out, err = await asyncio.wait_for(process.communicate(), 20)
+    out, err = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 
@@ -87,7 +87,7 @@ async def running(kubeconfig: Path, port: int) -> AsyncIterator[asyncio.subproce
     """The extender, ready."""
     process = await start("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
     try:
-        await asyncio.wait_for(_ready(port), 20)
+        await asyncio.wait_for(_ready(port), 60)
         yield process
     finally:
         if process.returncode is None:
@@ -156,11 +156,11 @@ async def test_while_a_port_changes_both_are_served_and_a_taken_one_is_waited_fo
         wanted = taken.getsockname()[1]
         given = ("--listen", f"127.0.0.1:{wanted}", "--listen", f"127.0.0.1:{former}")
         process = await start(*given, "--kubeconfig", kubeconfig)
-        await asyncio.wait_for(_until(former, "/healthz", 200), 20)
-        await asyncio.wait_for(_until(former, "/readyz", 503), 20)
+        await asyncio.wait_for(_until(former, "/healthz", 200), 60)
+        await asyncio.wait_for(_until(former, "/readyz", 503), 60)
     try:
-        await asyncio.wait_for(_ready(wanted), 20)
-        await asyncio.wait_for(_ready(former), 20)
+        await asyncio.wait_for(_ready(wanted), 60)
+        await asyncio.wait_for(_ready(former), 60)
     finally:
         process.kill()
         await process.communicate()
@@ -175,7 +175,7 @@ async def test_a_former_port_that_another_program_has_keeps_nobody_from_the_new_
         given = ("--listen", f"127.0.0.1:{unused_tcp_port}", "--listen", f"127.0.0.1:{former}")
         process = await start(*given, "--kubeconfig", kubeconfig)
         try:
-            await asyncio.wait_for(_ready(unused_tcp_port), 20)
+            await asyncio.wait_for(_ready(unused_tcp_port), 60)
         finally:
             process.kill()
             await process.communicate()
@@ -215,13 +215,13 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
         *files,
     )
     try:
-        await asyncio.wait_for(_until(health, "/healthz", 200), 20)
-        await asyncio.wait_for(_until(health, "/readyz", 503), 20)
+        await asyncio.wait_for(_until(health, "/healthz", 200), 60)
+        await asyncio.wait_for(_until(health, "/readyz", 503), 60)
         for source, target in (("server.pem", "c.pem"), ("server.key", "c.key"), ("ca.pem", "ca.pem")):
             shutil.copy(PAIRS / source, tmp_path / target)
-        await asyncio.wait_for(_until(health, "/readyz", 200), 20)
-        await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
-        await asyncio.wait_for(_until(health, "/metrics", 200), 20)
+        await asyncio.wait_for(_until(health, "/readyz", 200), 60)
+        await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 60)
+        await asyncio.wait_for(_until(health, "/metrics", 200), 60)
         for listened in (port, former):
             with pytest.raises(aiohttp.ClientError):
                 await post(listened, "/gpushare/bind", BIND)
@@ -245,7 +245,7 @@ async def test_a_burst_of_connections_costs_little_memory(
     )
     process = await start(*listen, *tls, "--kubeconfig", kubeconfig)
     try:
-        await asyncio.wait_for(_until(health, "/readyz", 200), 20)
+        await asyncio.wait_for(_until(health, "/readyz", 200), 60)
         before = _resident_mib(process.pid)
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(200):
@@ -270,7 +270,7 @@ async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
         )
         bound = await post(unused_tcp_port, "/gpushare/bind", BIND)
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     assert (filtered, bound) == ({"NodeNames": ["n1"]}, {"Error": ""})
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
@@ -287,13 +287,13 @@ async def test_a_bind_under_way_is_finished_before_the_end(
     api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", slow)
     async with running(kubeconfig, unused_tcp_port) as process:
         binding = asyncio.create_task(post(unused_tcp_port, "/gpushare/bind", BIND))
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 30)
         process.send_signal(signal.SIGTERM)
         await asyncio.sleep(0.2)
         assert process.returncode is None
         free.set()
-        assert await asyncio.wait_for(binding, 5) == {"Error": ""}
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(binding, 30) == {"Error": ""}
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
@@ -309,12 +309,12 @@ async def test_a_bind_that_waits_for_the_list_of_pods_is_finished_before_the_end
     async with running(kubeconfig, unused_tcp_port) as process:
         api.fail("GET", PODS, slow)
         binding = asyncio.create_task(post(unused_tcp_port, "/gpushare/bind", BIND))
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 30)
         process.send_signal(signal.SIGTERM)
         await asyncio.sleep(0.2)
         free.set()
-        assert await asyncio.wait_for(binding, 10) == {"Error": ""}
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(binding, 30) == {"Error": ""}
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     assert "holderIdentity" not in api.objects[LEASES]["", "gpushare-extender"]["spec"]
 
 
@@ -325,7 +325,7 @@ async def test_after_a_restart_the_ledger_is_the_same(
     async with running(kubeconfig, unused_tcp_port) as process:
         assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     async with running(kubeconfig, unused_tcp_port):
         again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
         assert await post(unused_tcp_port, "/gpushare/bind", again) == {"Error": ""}

@@ -81,7 +81,7 @@ async def setting() -> AsyncIterator[Setting]:
         api.put(SHARE_NODES, share_node_json("n1"))
         setting = Setting(api, client)
         for health in setting.health:
-            await asyncio.wait_for(health.until_applied(0), 5)
+            await asyncio.wait_for(health.until_applied(0), 30)
         yield setting
         for task in setting.tasks:
             task.cancel()

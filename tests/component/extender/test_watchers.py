@@ -260,7 +260,7 @@ async def test_a_list_is_not_kept(api: FakeApi, client: KubeClient) -> None:
     api.put(PODS, holder_json("a"))
     ledger, health = Ledger(), WatchHealth("pods")
     following = asyncio.create_task(watch_pods(client, ledger, health))
-    await asyncio.wait_for(health.until_applied(0), 5.0)
+    await asyncio.wait_for(health.until_applied(0), 30.0)
     assert ledger.holder("uid-a")
     lists = (found for found in gc.get_objects() if isinstance(found, list) and found)
     assert [found for found in lists if isinstance(found[0], PodUpdate)] == []

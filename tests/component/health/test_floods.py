@@ -66,7 +66,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
         port = free.getsockname()[1]
     script = f"{START}{SERVERS[request.param]}\nasyncio.run(main({port}))"
     server = Served(port, subprocess.Popen([sys.executable, "-c", script]))
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + 60.0
     while not server.answers():
         assert server.process.poll() is None, "the server ended"
         assert time.monotonic() < deadline

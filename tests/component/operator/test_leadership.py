@@ -60,7 +60,7 @@ async def api() -> AsyncIterator[FakeApi]:
 @pytest.fixture
 async def one(api: FakeApi) -> AsyncIterator[Operator]:
     async with operator(api, "one") as made:
-        await asyncio.wait_for(made.leadership.win(), 5)
+        await asyncio.wait_for(made.leadership.win(), 30)
         yield made
 
 
@@ -206,7 +206,7 @@ async def test_cut_off_it_ends_before_another_can_begin(api: FakeApi, one: Opera
         await asyncio.sleep(0.02)
         one.clock.now += TIMES.renew
     with pytest.raises(LeadershipLostError, match="503"):
-        await asyncio.wait_for(keeping, 5)
+        await asyncio.wait_for(keeping, 30)
     assert one.clock.now - begun <= TIMES.lease
     assert not one.leadership.may_write
 
@@ -218,7 +218,7 @@ async def test_back_at_work_after_somebody_else_it_ends_as_well(api: FakeApi, on
     api.put(LEASES, {"metadata": {"name": "gpushare-operator"}, "spec": {"leaseDurationSeconds": 1}})
     one.clock.now += TIMES.renew
     with pytest.raises(LeadershipLostError, match="another operator was at work"):
-        await asyncio.wait_for(keeping, 5)
+        await asyncio.wait_for(keeping, 30)
     with pytest.raises(NotSentError):
         await one.write()
 
@@ -241,7 +241,7 @@ async def test_one_that_may_not_see_who_is_at_work_could_not_take_over(api: Fake
 @pytest.mark.usefixtures("one")
 async def test_a_container_that_is_started_again_waits_for_nobody(api: FakeApi) -> None:
     async with operator(api, "one") as again:
-        await asyncio.wait_for(again.leadership.win(), 5)
+        await asyncio.wait_for(again.leadership.win(), 30)
         await again.write()
 
 
@@ -258,14 +258,14 @@ async def test_a_write_whose_caller_is_cancelled_ends_before_the_client_does(api
     async with operator(api, "one") as one:
         await one.leadership.win()
         caller = asyncio.create_task(one.client.delete(NODE))
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), 30)
         caller.cancel()
         await asyncio.wait([caller])
         closing = asyncio.create_task(one.client.__aexit__(None, None, None))
         await asyncio.sleep(0.05)
         assert not closing.done()
         answer.set()
-        await asyncio.wait_for(closing, 5)
+        await asyncio.wait_for(closing, 30)
         await one.leadership.give_up()
         assert holder(api) is None
 

@@ -33,7 +33,7 @@ class Answers:
 
     async def asked(self, times: int) -> None:
         """Returns when that many calls were made."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.calls) < times:
                 self._called.clear()
                 await self._called.wait()

@@ -8,7 +8,7 @@ import pytest
 from gpushare_plugin.devices.inventory.health_command import MAX_OUTPUT, HealthAnswer, ask_health
 
 
-def shell(script: str, *, timeout: float = 10.0) -> HealthAnswer:
+def shell(script: str, *, timeout: float = 60.0) -> HealthAnswer:
     return ask_health(("/bin/sh", "-c", script), timeout)
 
 
@@ -50,7 +50,7 @@ def test_anything_else_means_that_it_is_not_and_says_why(script: str, problem: s
 def test_what_does_not_end_in_time_is_ended(script: str) -> None:
     begun = time.monotonic()
     assert shell(script, timeout=0.5).problem == "its health command did not end within 0.5 s"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_a_long_output_is_cut() -> None:
@@ -63,9 +63,9 @@ def test_what_it_has_started_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     assert shell(f"sleep 60 >/dev/null 2>&1 & echo $! > {pid}") == HealthAnswer()
     left = int(pid.read_text())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{left}/stat").exists() and " Z " not in Path(f"/proc/{left}/stat").read_text():
-        assert time.monotonic() < deadline, "waited 10 s for the end of what it has started"
+        assert time.monotonic() < deadline, "waited 60 s for the end of what it has started"
         time.sleep(0.01)
 
 
@@ -77,7 +77,7 @@ def test_it_is_told_nothing_of_the_plugin(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_it_cannot_take_all_memory() -> None:
     script = "x = bytearray(512 * 2**20)"
-    time_for_the_limit = "import time; time.sleep(0.2); "
+    time_for_the_limit = "import time; time.sleep(1); "
     answer = ask_health(("/usr/bin/env", "python3", "-c", time_for_the_limit + script), 30.0)
     assert "status 1" in answer.problem
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_run_says_nothing_of_the_card(
     if content is not None:
         program.write_bytes(content)
         program.chmod(mode)
-    answer = ask_health((str(program), "GPU-0"), 5.0)
+    answer = ask_health((str(program), "GPU-0"), 60.0)
     assert answer.problem == ""
     assert answer.unusable.startswith(f"{program}: {expected}")
 

@@ -10,7 +10,7 @@ PAGES = {"/healthz": text_page(lambda: ""), "/readyz": text_page(lambda: "waitin
 
 
 async def call(port: int, request: bytes) -> str:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
         await writer.drain()

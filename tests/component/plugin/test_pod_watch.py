@@ -78,7 +78,7 @@ async def _read_twice(api: PluginApi, first: HeldBack) -> PluginState:
     """What is known after two readings, the second of which begins while the first is under way."""
     api.fail("GET", pod_path(*ONE), first)
     state = PluginState(NODE)
-    async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
         group.create_task(watch.read_specs([ONE], timeout=5))
         await first.asked.wait()
@@ -128,7 +128,7 @@ async def test_a_reading_that_hangs_is_not_waited_for_long(
     hanging = HeldBack()
     api.fail("GET", pod_path(*ONE), hanging)
     state = PluginState(NODE)
-    async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
         first = group.create_task(watch.read_specs([ONE], timeout=5))
         await hanging.asked.wait()
@@ -151,7 +151,7 @@ async def test_a_pod_that_ends_while_it_is_being_read_is_not_remembered(
     held = HeldBack(answer=json_answer(pod_json("a", container(units=4))))
     api.fail("GET", pod_path(*ONE), held)
     state = PluginState(NODE)
-    async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(30):
         watch = PodWatch(state, client, ended=lambda: None)
         if known:
             watch._handle(_event("ADDED"))
@@ -175,7 +175,7 @@ async def test_a_reading_that_found_nothing_says_nothing_of_a_pod_that_came_sinc
     held = HeldBack(answer=status(404))
     api.fail("GET", pod_path(*ONE), held)
     state = PluginState(NODE)
-    async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(30):
         watch = PodWatch(state, client, ended=lambda: None)
         watch._handle(_pod_event("ADDED", uid="before", version=5))
         async with asyncio.TaskGroup() as group:

@@ -133,7 +133,7 @@ async def test_while_the_kubelet_is_away_delays_grow_and_never_vanish(tmp_path: 
         backoff=Backoff(most=5.0, sleep=sleep, jitter=lambda: 1.0),
     )
     running = asyncio.create_task(registrar.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await enough.wait()
     running.cancel()
     assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]

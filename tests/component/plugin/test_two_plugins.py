@@ -134,7 +134,7 @@ class _Nothing(grpc.GenericRpcHandler):
 async def _answers(socket: str) -> bool:
     async with grpc.aio.insecure_channel(f"unix://{socket}") as channel:
         with suppress(TimeoutError):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(30):
                 await channel.channel_ready()
                 return True
     return False

@@ -23,7 +23,7 @@ async def extender(node: Node) -> AsyncIterator[Extender]:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         tasks = [asyncio.create_task(task) for task in extender.tasks()]
         for watch in extender.watches:
-            await asyncio.wait_for(watch.health.until_applied(0), 5)
+            await asyncio.wait_for(watch.health.until_applied(0), 30)
         yield extender
         for task in tasks:
             task.cancel()
