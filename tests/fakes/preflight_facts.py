@@ -22,9 +22,12 @@ def node_object(
     labels: Mapping[str, str] | None = None,
     provider: str = "",
     capacity: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
     **machine: str,
 ) -> Json:
-    """``machine``: fields of ``nodeInfo``; the rest as kubeadm's nodes have it on Debian."""
+    """``machine``: fields of ``nodeInfo``; the rest as kubeadm's nodes have it on Debian. All of the
+    ``capacity`` is allocatable, unless that is given."""
+    amounts = {"cpu": "8", **(capacity or {})}
     node_info = {
         "architecture": "amd64",
         "operatingSystem": "linux",
@@ -36,7 +39,11 @@ def node_object(
     return {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": {"providerID": provider} if provider else {},
-        "status": {"capacity": {"cpu": "8", **(capacity or {})}, "nodeInfo": {**node_info, **machine}},
+        "status": {
+            "capacity": amounts,
+            "allocatable": {**amounts, **(allocatable or {})},
+            "nodeInfo": {**node_info, **machine},
+        },
     }
 
 

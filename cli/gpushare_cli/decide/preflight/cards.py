@@ -33,7 +33,7 @@ def has_cards(node: PreflightNode) -> bool:
     """Returns whether anything says so: a label, or cards that another device plugin offers."""
     return (
         node.labels.get(PRESENT) == "true"
-        or node.offers(WHOLE_CARDS)
+        or node.has(WHOLE_CARDS)
         or any(node.labels.get(label, "").startswith(CLOUD_VALUE) for label in CLOUD_LABELS)
         or any(
             name.startswith(PCI_PREFIX) and VENDOR in name and value == "true"

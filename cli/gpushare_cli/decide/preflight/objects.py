@@ -40,6 +40,7 @@ class _Provider(Struct):
 
 class _NodeFacts(Struct, rename="camel"):
     capacity: dict[str, Any] | None = None
+    allocatable: dict[str, Any] | None = None
     node_info: NodeMachine = field(default_factory=NodeMachine)
 
 
@@ -62,9 +63,19 @@ class PreflightNode(Struct):
     def machine(self) -> NodeMachine:
         return self.status.node_info
 
+    def has(self, resource: str) -> bool:
+        """Whether a device plugin has it here, sick devices included. A kubelet says so for five minutes
+        after the plugin has gone."""
+        return _is_positive(self.status.capacity, resource)
+
     def offers(self, resource: str) -> bool:
-        amount = (self.status.capacity or {}).get(resource)
-        return isinstance(amount, str) and read_amount(amount) > 0
+        """Whether pods can have it here."""
+        return _is_positive(self.status.allocatable, resource)
+
+
+def _is_positive(amounts: Mapping[str, Any] | None, resource: str) -> bool:
+    amount = (amounts or {}).get(resource)
+    return isinstance(amount, str) and read_amount(amount) > 0
 
 
 class _ProgramOfPod(Struct):

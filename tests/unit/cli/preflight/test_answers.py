@@ -375,6 +375,11 @@ def test_what_gpushare_itself_offers_by_a_dialects_name_is_not_others() -> None:
     assert verdict("other plugins", nodes=nodes) is Verdict.OK
 
 
+def test_a_plugin_that_has_gone_offers_nothing_though_its_capacity_stays_for_minutes() -> None:
+    gone = node("b", capacity={"aliyun.com/gpu-mem": "16"}, allocatable={"aliyun.com/gpu-mem": "0"})
+    assert verdict("other plugins", nodes=[gone]) is Verdict.OK
+
+
 def test_a_node_that_both_serve_is_said_to_give_cards_twice() -> None:
     nodes = [node("both", labels={PLUGIN_NODE_LABEL: "default"}, capacity={"nvidia.com/gpu": "4"})]
     assert "On both, which gpushare shares" in answer("other plugins", preflight_facts(nodes=nodes)).to_do
