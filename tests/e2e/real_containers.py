@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.e2e.observe import PODS, Json, get
@@ -44,4 +44,5 @@ def kill_container(cluster: LocalCluster, namespace: str, pod: str) -> None:
     """Kills all processes of a pod's only container, which the kubelet then restarts."""
     (container,) = get(cluster, f"{PODS.format(namespace=namespace)}/{pod}")["status"]["containerStatuses"]
     for pid in processes_of(container):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ended with one that was killed before it
+            os.kill(pid, signal.SIGKILL)

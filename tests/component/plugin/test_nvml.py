@@ -268,7 +268,7 @@ async def test_what_nobody_expected_is_a_problem_and_not_the_end(driver: StubDri
 
 
 async def test_pods_on_cards_of_nvml_stay_booked_while_one_is_lost(
-    idle_node: Node, source: NvmlSource, driver: StubDriver
+    source: NvmlSource, driver: StubDriver, idle_node: Node
 ) -> None:
     node = idle_node
     node.open_source = lambda *_: source

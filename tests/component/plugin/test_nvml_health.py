@@ -209,8 +209,11 @@ async def test_what_a_driver_does_not_know_is_lived_without_and_no_answer_is_no_
 
 
 @pytest.fixture
-async def node(idle_node: Node, library: NvmlLibrary) -> Node:
-    """Its cards are those of the driver; a pod has 20 units of the second."""
+async def node(library: NvmlLibrary, idle_node: Node) -> Node:
+    """Its cards are those of the driver; a pod has 20 units of the second.
+
+    The plugin ends before the library is closed: it would open it again, beside that of the next test.
+    """
     node, changed = idle_node, asyncio.Event()
     source = NvmlSource(library, period=0.05, happened=lambda: changed.set())
     node.open_source = lambda *_: source

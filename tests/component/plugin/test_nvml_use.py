@@ -273,7 +273,7 @@ def of_two_containers() -> Json:
 
 
 async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once(
-    idle_node: Node, driver: StubDriver, library: StubLibrary
+    driver: StubDriver, library: StubLibrary, idle_node: Node
 ) -> None:
     node, source = idle_node, NvmlSource(library)
     meter = NvmlUse(library, source.worker)
