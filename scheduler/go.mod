@@ -1,0 +1,3 @@
+module gpushare.io/scheduler
+
+go 1.26
