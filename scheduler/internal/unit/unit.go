@@ -190,3 +190,6 @@ func (m Meaning) bytes() *big.Int {
 	size, _ := new(big.Int).SetString(m.size, 10)
 	return size
 }
+
+// OneOf returns the meaning of a unit of a class whose size is 1: a byte, or a whole card.
+func OneOf(class cards.Class) Meaning { return Meaning{class, "1"} }

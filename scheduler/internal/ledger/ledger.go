@@ -1,0 +1,278 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/dialects"
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+const (
+	// UnreleasedTime is in which a plugin has reported a pod that the kubelet admitted, behind a burst of others.
+	UnreleasedTime = 4 * time.Second
+	// GoneTime is in which a plugin stops reporting a pod that is gone. Where it does not, the pod was deleted by
+	// force and hangs, as in its driver: nobody knows when it ends.
+	GoneTime = time.Minute
+)
+
+// Ledger is what is known of who has which cards besides what the scheduler shows of a node: which pods are gone
+// whose units the kubelet may not have released yet, what an annotation said before it was changed, and what other
+// nodes' pods claim of a node.
+//
+// A bound pod never changes its node. Where its annotation names another node than before, one of the two is wrong:
+// the pod counts on both until its annotation and the GPUShareNode of the node in it agree.
+//
+// A pod can be gone while the kubelet still has its units. The plugin of its node reports when they are back. Where
+// the plugin has not even reported that they were given out, they count for as long as that may take.
+//
+// Methods may be called from several goroutines.
+type Ledger struct {
+	mutex sync.RWMutex
+	nodes map[string]*nodeRecord
+	// holders are by pod UID, as seen last; those with a reservation as well.
+	holders map[string]*Holder
+	// earlier are, by pod UID, the other nodes on which the pod counts: its annotation named them before.
+	earlier map[string]map[string]bool
+	// boundTo is where a pod with units is bound, by pod UID.
+	boundTo map[string]string
+	// reserved are the UIDs of pods with a reservation that no watch has shown as an allocation yet.
+	reserved map[string]bool
+	// unreleased are, by UID, pods that are gone and still count on nodes.
+	unreleased map[string]unreleasedPod
+	// legacy are, by UID, pods that only a replaced system wrote on, and that do not count yet.
+	legacy map[string]*Pod
+}
+
+type unreleasedPod struct {
+	nodes []string
+	since time.Time
+}
+
+// nodeRecord is what is known of one node.
+type nodeRecord struct {
+	share   *sharenode.Node
+	holders map[string]*Holder
+	// gone are, by UID, pods that are gone and that the GPUShareNode still names, since when.
+	gone map[string]time.Time
+	// givenBack are the UIDs of the holders that a GPUShareNode reported in full, and that the next one did not
+	// name.
+	givenBack map[string]bool
+}
+
+// New returns a Ledger that knows nothing.
+func New() *Ledger {
+	return &Ledger{
+		nodes:      map[string]*nodeRecord{},
+		holders:    map[string]*Holder{},
+		earlier:    map[string]map[string]bool{},
+		boundTo:    map[string]string{},
+		reserved:   map[string]bool{},
+		unreleased: map[string]unreleasedPod{},
+		legacy:     map[string]*Pod{},
+	}
+}
+
+// SetShareNode counts with a GPUShareNode from now on.
+func (l *Ledger) SetShareNode(share *sharenode.Node) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	node := l.node(share.Name)
+	node.setShare(share)
+	l.countLegacy(share.Name)
+	for uid := range maps.Clone(l.earlier) {
+		if l.holders[uid].Node == share.Name {
+			l.countOnOneNode(uid)
+		}
+	}
+	for uid, pod := range maps.Clone(l.unreleased) {
+		if slices.Contains(pod.nodes, share.Name) && node.isReportedInFull(uid) {
+			l.free(uid)
+		}
+	}
+}
+
+// DropShareNode says that a node takes no more pods; what its pods have still counts.
+func (l *Ledger) DropShareNode(name string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if node := l.nodes[name]; node != nil {
+		node.setShare(nil)
+		l.forgetEmpty(name)
+	}
+}
+
+// ShareNode returns the GPUShareNode of a node as it was seen last, nil where there is none.
+func (l *Ledger) ShareNode(name string) *sharenode.Node {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	if node := l.nodes[name]; node != nil {
+		return node.share
+	}
+	return nil
+}
+
+// SetPod says that a bound pod was seen. Its annotation replaces its reservation. Where the annotation is gone, what
+// it said still counts: the pod has its units until it is gone.
+func (l *Ledger) SetPod(pod *Pod) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	switch {
+	case pod.holder != nil:
+		delete(l.reserved, pod.UID)
+		delete(l.legacy, pod.UID)
+		l.boundTo[pod.UID] = pod.Node
+		l.put(pod.holder)
+	case pod.claims != nil && l.holders[pod.UID] == nil:
+		l.legacy[pod.UID] = pod
+		l.countLegacy(pod.Node)
+	}
+}
+
+// Reserve keeps units for a pod that is being bound.
+func (l *Ledger) Reserve(holder *Holder) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.reserved[holder.UID] = true
+	l.boundTo[holder.UID] = holder.Node
+	l.put(holder)
+}
+
+// Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
+func (l *Ledger) Release(uid string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.reserved[uid] {
+		nodes := l.forget(uid)
+		l.removeFrom(nodes, uid)
+	}
+}
+
+// PodGone says that a bound pod is gone, or has ended. What it had is free on a node whose plugin has reported it:
+// the plugin also reports its release by the kubelet. Elsewhere it counts until Expire.
+func (l *Ledger) PodGone(uid string, now time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	nodes := l.forget(uid)
+	wasReported := slices.ContainsFunc(nodes, func(name string) bool { return l.nodes[name].wasReported(uid) })
+	switch {
+	case len(nodes) == 0:
+	case wasReported:
+		l.deleteFrom(nodes, uid, now)
+	default:
+		l.unreleased[uid] = unreleasedPod{nodes, now}
+	}
+}
+
+// Expire frees what pods had that are gone for so long that their node's plugin would have reported them, and
+// returns whether there were any. A pod that the plugin still reports long after it is gone is no longer expected to
+// give anything back.
+func (l *Ledger) Expire(now time.Time) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	freed := false
+	for uid, pod := range maps.Clone(l.unreleased) {
+		if now.Sub(pod.since) >= UnreleasedTime {
+			l.free(uid)
+			freed = true
+		}
+	}
+	for _, node := range l.nodes {
+		maps.DeleteFunc(node.gone, func(_ string, since time.Time) bool { return now.Sub(since) >= GoneTime })
+	}
+	return freed
+}
+
+// Unreleased returns the UIDs of the pods that are gone and still count on a node: the next reports of its plugin
+// free what they had.
+func (l *Ledger) Unreleased(name string) []string {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	var uids []string
+	for uid, pod := range l.unreleased {
+		if slices.Contains(pod.nodes, name) {
+			uids = append(uids, uid)
+		}
+	}
+	if node := l.nodes[name]; node != nil {
+		uids = slices.AppendSeq(uids, maps.Keys(node.gone))
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}
+
+// Resources returns the extended resources that are ours now. A name that others' plugins offer as well is ours
+// only while a GPUShareNode has it.
+func (l *Ledger) Resources() []cards.Resource {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return dialects.Resources(func(name string) bool {
+		for _, node := range l.nodes {
+			if node.share != nil && node.share.Serves(name) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
+// only the ledger knows.
+func (l *Ledger) Node(name string, pods []*Pod) *Node {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	record := l.nodes[name]
+	if record == nil {
+		record = &nodeRecord{}
+	}
+	holders := make([]*Holder, 0, len(pods))
+	for _, pod := range pods {
+		if holder := record.holderOf(name, pod); holder != nil {
+			holders = append(holders, holder)
+		}
+	}
+	holders = append(holders, l.besides(name, record, holders)...)
+	return NewNode(record.share, holders)
+}
+
+// holderOf returns what a pod of the node has of it, nil where that is nothing. Where its annotation does not say,
+// what it said before counts.
+func (r *nodeRecord) holderOf(name string, pod *Pod) *Holder {
+	if pod.holder != nil && pod.holder.Node == name {
+		return pod.holder
+	}
+	if known := r.holders[pod.UID]; known != nil || pod.holder != nil {
+		return known
+	}
+	return pod.legacyHolder(r.share)
+}
+
+// besides returns those who have units of a node and are not among shown, who are the node's pods by the scheduler's
+// view.
+func (l *Ledger) besides(name string, record *nodeRecord, shown []*Holder) []*Holder {
+	if len(record.holders) == 0 {
+		return nil
+	}
+	isShown := make(map[string]bool, len(shown))
+	for _, holder := range shown {
+		isShown[holder.UID] = true
+	}
+	var others []*Holder
+	for uid, holder := range record.holders {
+		if !isShown[uid] && l.countsUnseen(uid, name, record) {
+			others = append(others, holder)
+		}
+	}
+	return others
+}
+
+// countsUnseen says whether a pod counts on a node where the scheduler does not show it. It does where it is bound
+// elsewhere, or gone. Where it is bound there, the scheduler knows before us that it is gone, or after us that it
+// came: it counts as PodGone would have it count.
+func (l *Ledger) countsUnseen(uid, name string, record *nodeRecord) bool {
+	node, isBound := l.boundTo[uid]
+	return !isBound || node != name || !record.wasReported(uid)
+}
