@@ -137,3 +137,6 @@ func uuidAt(share *sharenode.Node, index int64) (string, bool) {
 	}
 	return "", false
 }
+
+// IsAnnotated says whether an annotation of ours on the pod is believed.
+func (p *Pod) IsAnnotated() bool { return p.holder != nil }

@@ -191,3 +191,12 @@ func (n *Node) cardAs(place int, class cards.Class) cards.Card {
 		Lockable:  n.share.IsMixed() && !n.uses[place].isUsed,
 	}
 }
+
+// Cards returns the cards of the GPUShareNode, by index, with what is allocated of them now, as a class sees them: one
+// that serves another class is full. The caller changes nothing of them.
+func (n *Node) Cards(class cards.Class) []cards.Card {
+	if n.share == nil {
+		return nil
+	}
+	return n.seenAs(class)
+}

@@ -1,0 +1,126 @@
+package cases
+
+import (
+	"encoding/json"
+	"time"
+
+	"gpushare.io/scheduler/internal/allocation"
+	"gpushare.io/scheduler/internal/binding"
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+type clusterQuestion struct {
+	// Nodes are GPUShareNodes: as objects, or as texts where they are to be read byte for byte.
+	Nodes []json.RawMessage `json:"nodes"`
+	Pods  []askedPod        `json:"pods"`
+	// Asks are pods that wait for a node.
+	Asks []askedPod `json:"asks"`
+	// Gone are UIDs of pods that would be evicted.
+	Gone []string `json:"gone"`
+	// Now is in microseconds since 1970.
+	Now int64 `json:"now"`
+}
+
+// answerCluster is asked what fits where, and how well.
+func answerCluster(given clusterQuestion) any {
+	world := newWorld()
+	names := []string{}
+	for _, raw := range given.Nodes {
+		if name, ok := world.setShare(raw); ok {
+			names = append(names, name)
+		}
+	}
+	for _, pod := range given.Pods {
+		world.setPod(pod)
+	}
+	nodes, asks := object{}, []any{}
+	for _, name := range names {
+		nodes[name] = describe(world.node(name), world.book.ShareNode(name))
+	}
+	for _, ask := range given.Asks {
+		asks = append(asks, answerAsk(world, names, ask, given))
+	}
+	return object{"nodes": nodes, "asks": asks}
+}
+
+// describe returns what is free on a node.
+func describe(node *ledger.Node, share *sharenode.Node) any {
+	if share == nil {
+		return nil
+	}
+	rooms := []any{}
+	for _, room := range node.Room() {
+		rooms = append(rooms, [5]any{room.Name, room.Class.String(), room.Greatest, room.Possible, room.Closed})
+	}
+	seen := object{}
+	for _, resource := range share.Resources {
+		cards := []any{}
+		for _, card := range node.Cards(resource.Class) {
+			cards = append(cards, [6]any{card.UUID, card.Index, card.Units, card.Allocated, card.Open, card.Lockable})
+		}
+		seen[resource.Name] = cards
+	}
+	return object{"room": rooms, "cards": seen, "closed": share.ClosedReason, "preempts": share.Preempts}
+}
+
+// answerAsk returns how well a pod fits each node, and what it would get there.
+func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion) any {
+	request := cards.ReadRequest(ask.Spec.pod(), world.book.Resources())
+	reason := request.Unservable()
+	if reason == "" {
+		reason = allocation.LackOfRoom(allocation.SizeBesideOurs(ask.Annotations), allocation.WorstSize(request))
+	}
+	if reason != "" || len(request.Parts) == 0 {
+		return object{"reason": reason}
+	}
+	answers := object{}
+	var fits []cards.Ranked
+	for _, name := range names {
+		node := world.node(name)
+		ranked, refusal := node.Fit(request)
+		if refusal != nil {
+			answers[name] = refused(refusal, request)
+		} else {
+			fits = append(fits, ranked)
+			answers[name] = bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
+		}
+		for _, uid := range given.Gone {
+			node.TakeAway(uid)
+		}
+		answers[name].(object)["after"] = chosenOf(node.Choose(request))
+	}
+	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
+}
+
+func refused(refusal *ledger.Refusal, request cards.Request) object {
+	return object{
+		"words": refusal.Words(request), "kind": refusal.Kind, "resolvable": refusal.IsResolvable,
+		"resource": refusal.Resource, "nearness": refusal.Nearness,
+	}
+}
+
+// bound returns what a pod would get of a node, and what its Binding would write.
+func bound(world *world, node *ledger.Node, uid string, request cards.Request, now time.Time) object {
+	ranked, _ := node.Fit(request)
+	holder, choices := node.Reserve(uid, request)
+	share := world.book.ShareNode(holder.Node)
+	written := binding.Of(binding.AllocationOf(holder, request, share, now), share, now)
+	reasons := []string{}
+	for _, choice := range choices {
+		reasons = append(reasons, choice.Reason)
+	}
+	return object{
+		"key": ranked.Key, "chosen": chosenOf(choices), "reasons": reasons,
+		"annotations": written.Annotations, "room": written.Room,
+	}
+}
+
+func chosenOf(choices []ledger.Choice) []any {
+	chosen := []any{}
+	for _, choice := range choices {
+		chosen = append(chosen, [2]any{choice.Part.Name, shares(choice.Shares)})
+	}
+	return chosen
+}
