@@ -24,6 +24,7 @@ from gpushare_core.placement.quantity import read_amount, sum_amounts
 from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_core.placement.units import convert_units, parse_node_unit, parse_unit
 from gpushare_core.scheduling.fit.candidates import scores
+from gpushare_core.scheduling.fit.filter import filter_nodes
 from gpushare_core.scheduling.ledger.extended_resources import OurResources
 from gpushare_core.scheduling.ledger.fit_index import Answer, Fit
 from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
@@ -41,9 +42,8 @@ MAX_NUMBER = 2**48
 LARGE = 2**47
 """From here on numbers count as the same."""
 MAX_TOTAL = 2**63 - 1
-_OF_A_PARSER = re.compile("(not an allocation|its GPUShareNode cannot be read): .*(malformed|truncated)", re.S)
+_OF_A_PARSER = re.compile("its GPUShareNode cannot be read: .*(malformed|truncated)", re.S)
 _LONG_NUMBER = re.compile("[0-9]{15,}")
-_OWN = ("not an allocation: it has to begin", "not an allocation: negative")
 
 
 def answer(case: Json) -> Any:
@@ -52,8 +52,8 @@ def answer(case: Json) -> Any:
 
 
 def normal(told: Any) -> Any:
-    """Returns an answer without what the two engines may say in other words: how JSON is malformed, of an
-    annotation why it has another shape, and numbers that no card has."""
+    """Returns an answer without what the two engines may say in other words: how JSON is malformed, and
+    numbers that no card has."""
     if isinstance(told, dict):
         return {key: normal(value) for key, value in told.items()}
     if isinstance(told, list):
@@ -64,9 +64,7 @@ def normal(told: Any) -> Any:
         return told
     if told.startswith("insufficient GPU"):
         return _LONG_NUMBER.sub("many", told)
-    if told.startswith("not an allocation: ") and not told.startswith(_OWN):
-        return "not an allocation"
-    return f"{found[1]}: malformed" if (found := _OF_A_PARSER.match(told)) else told
+    return "its GPUShareNode is malformed" if _OF_A_PARSER.match(told) else told
 
 
 def _quantity(texts: list[str]) -> Json:
@@ -130,7 +128,7 @@ def _annotation(given: Json) -> Json:
     try:
         found = decode_allocation(given["text"], uid=given["uid"])
     except MalformedAllocationError as error:
-        return {"error": str(error)}
+        return {"error": "not an allocation" if error.__cause__ else str(error)}
     small = _with_small_numbers(found)
     return {
         "node": found.node,
@@ -232,6 +230,9 @@ def _ask(ledger: Ledger, names: list[str], ask: Json, given: Json) -> Json:
     )
     if reason or not request.resources:
         return {"reason": reason}
+    if ledger.holder(ask["uid"]):
+        held = filter_nodes(ledger, names, uid=ask["uid"], request=request)
+        return {"reason": "", "held": {name: held.unresolvable.get(name, "") for name in names}}
     answers = dict(zip(names, ledger.answers(names, request), strict=True))
     return {
         "reason": "",

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.engine.draw_pods import annotations, pod_spec, quantity
-from tests.engine.draw_share_nodes import NODES, share_node, unit_text
+from tests.engine.draw_share_nodes import NODES, Policy, policy, share_node, unit_text
 
 from gpushare_core.text.json_object import Json
 
@@ -40,32 +40,40 @@ def _annotation(random: Random) -> Json:
 def _claim(random: Random) -> Json:
     node, uid = random.choice(NODES), random.choice(UIDS)
     written = annotations(random, node=node, uid=uid, is_odd=True, legacy=1.0)
+    if random.random() < 0.8:
+        written.pop("gpushare.io/allocation", None)
     return {"annotations": written, "total": random.choice([0, 1, 2, 3, 7, 16, 1000])}
 
 
-def _pod(random: Random, uid: str, *, is_odd: bool) -> Json:
+def _pod(random: Random, uid: str, asked: Policy, *, is_odd: bool) -> Json:
     node = random.choice(NODES)
     return {
         "uid": uid,
         "node": node,
-        "annotations": annotations(random, node=node, uid=uid, is_odd=is_odd),
-        "spec": pod_spec(random, "small"),
+        "annotations": annotations(random, node=node, uid=uid, is_odd=is_odd, units=asked.units),
+        "spec": pod_spec(random, "small", asked.resources),
     }
 
 
-def _ask(random: Random, uid: str) -> Json:
-    spec = pod_spec(random, random.choices(["small", "odd", "huge"], [12, 2, 1])[0])
-    return {"uid": uid, "spec": spec}
+def _ask(random: Random, uid: str, asked: Policy) -> Json:
+    size = random.choices(["small", "odd", "huge"], [14, 1, 1])[0]
+    return {"uid": uid, "spec": pod_spec(random, size, asked.resources)}
 
 
 def _cluster(random: Random) -> Json:
-    nodes = random.sample(NODES, random.randint(1, len(NODES)))
-    pods = [_pod(random, uid, is_odd=random.random() < 0.1) for uid in random.sample(UIDS, random.randint(0, 6))]
-    shares = [share_node(random, name, UIDS) for name in nodes]
+    """Mostly all nodes are of one policy, and pods ask for what it serves."""
+    nodes, most = random.sample(NODES, random.randint(1, len(NODES))), policy(random)
+    policies = [most if random.random() < 0.8 else policy(random) for _ in nodes]
+    use = random.choice([0.0, 0.2, 0.5, 1.0])
+    shares = [
+        share_node(random, name, UIDS, asked=asked, use=use) for name, asked in zip(nodes, policies, strict=True)
+    ]
+    pods = random.sample(UIDS, random.choice([0, 0, 1, 2, 3, 6]))
+    asking = random.choice([["a0"], ["a0", "a1"], ["a0", "a1", "a2"], ["a0", random.choice(UIDS)]])
     return {
         "nodes": [_as_text(random, share) for share in shares],
-        "pods": pods,
-        "asks": [_ask(random, f"a{number}") for number in range(random.randint(1, 4))],
+        "pods": [_pod(random, uid, most, is_odd=random.random() < 0.1) for uid in pods],
+        "asks": [_ask(random, uid, most) for uid in asking],
         "gone": random.sample(UIDS, random.choice([0, 0, 1, 2, 3])),
         "now": random.randint(0, 4_000_000_000_000_000),
     }
@@ -83,25 +91,29 @@ def _as_text(random: Random, share: Json) -> Json | str:
 
 def _history(random: Random) -> Json:
     steps: list[Json] = []
-    now = 0
+    now, asked = 0, policy(random)
+    if random.random() < 0.8:
+        steps += [{"share": share_node(random, name, UIDS, asked=asked, use=0.1), "at": 0} for name in NODES]
     for serial in range(random.randint(4, 24)):
         now += random.choice([0, 1, 500, 1000, 3999, 4000, 60_000])
-        steps.append(_step(random, serial) | {"at": now})
+        steps.append(_step(random, serial, asked) | {"at": now})
     return {"nodes": [*NODES], "steps": steps}
 
 
-def _step(random: Random, serial: int) -> dict[str, Any]:
+def _step(random: Random, serial: int, asked: Policy) -> dict[str, Any]:
     uid = random.choice(UIDS)
     kind = random.choices(
-        ["share", "pod", "gone", "expire", "drop", "reserve", "release"], [8, 8, 4, 3, 1, 3, 2]
+        ["share", "pod", "gone", "expire", "drop", "reserve", "release"], [5, 8, 4, 3, 1, 5, 2]
     )[0]
     match kind:
         case "share":
-            return {"share": share_node(random, random.choice(NODES), (*UIDS, "r1", "r2"), is_open=0.95)}
+            changed = asked if random.random() < 0.9 else policy(random)
+            name, uids = random.choice(NODES), (*UIDS, "r1", "r2")
+            return {"share": share_node(random, name, uids, asked=changed, is_open=0.95, use=0.4)}
         case "pod":
-            return {"pod": _bound(random, uid)}
+            return {"pod": _bound(random, uid, asked)}
         case "reserve":
-            spec = pod_spec(random, "small")
+            spec = pod_spec(random, "small", asked.resources)
             return {"reserve": {"uid": f"r{serial}", "node": random.choice(NODES), "spec": spec}}
         case "release":
             return {"release": f"r{random.randint(0, serial)}"}
@@ -112,12 +124,13 @@ def _step(random: Random, serial: int) -> dict[str, Any]:
     return {"gone": uid}
 
 
-def _bound(random: Random, uid: str) -> Json:
+def _bound(random: Random, uid: str, asked: Policy) -> Json:
     """A pod is bound to one node for good; what its annotation says may change."""
     node = NODES[UIDS.index(uid) % len(NODES)]
     named = random.choices([node, random.choice(NODES)], [5, 1])[0]
-    written = annotations(random, node=named, uid=uid, is_odd=random.random() < 0.1)
-    return {"uid": uid, "node": node, "annotations": written, "spec": pod_spec(random, "small")}
+    written = annotations(random, node=named, uid=uid, is_odd=random.random() < 0.1, units=asked.units)
+    spec = pod_spec(random, "small", asked.resources)
+    return {"uid": uid, "node": node, "annotations": written, "spec": spec}
 
 
 _DRAWN = {

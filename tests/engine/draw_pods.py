@@ -1,6 +1,7 @@
 """Pods drawn at random: what they ask for, and what is written on them."""
 
 import json
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -31,17 +32,21 @@ def quantity(random: Random) -> str:
 
 def amount(random: Random, size: str) -> Any:
     if size == "small":
-        return str(random.choice([1, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16]))
+        return str(random.choice([1, 1, 1, 1, 2, 2, 3, 4, 6, 12]))
     if size == "huge":
         return random.choice(["9223372036854775807", "8Ei", "9e18", "65536", "65535", "40000", "32768", "1"])
     return random.choice([quantity(random), random.randint(0, 20)])
 
 
-def pod_spec(random: Random, size: str) -> Json:
-    """Returns a PodSpec: one class mostly, sometimes several, in containers of several kinds."""
-    names = _resources(random)
-    count = random.choices([1, 2, 3, 5, 6], [8, 4, 2, 1, 1])[0]
-    containers = [_container(random, NAMES[place], names, size) for place in range(count)]
+def pod_spec(random: Random, size: str, served: Sequence[str] = ()) -> Json:
+    """Returns a PodSpec: one class mostly, sometimes several, in containers of several kinds. Nine of ten ask
+    for what is ``served``."""
+    names = _some(random, served) if served and random.random() < 0.9 else _resources(random)
+    count = max(random.choices([1, 2, 3, 5, 6], [8, 4, 2, 1, 1])[0], len(names))
+    containers = [
+        _container(random, NAMES[place], [names[place % len(names)]] if random.random() < 0.95 else names, size)
+        for place in range(count)
+    ]
     if random.random() < 0.03:
         containers[-1]["name"] = containers[0]["name"]
     inits = random.randint(0, count - 1) if random.random() < 0.5 else 0
@@ -52,6 +57,10 @@ def pod_spec(random: Random, size: str) -> Json:
     if inits:
         spec["initContainers"] = containers[:inits]
     return spec
+
+
+def _some(random: Random, served: Sequence[str]) -> list[str]:
+    return random.sample([*served], random.choices(range(1, len(served) + 1), [3, 2, 1][: len(served)])[0])
 
 
 def _resources(random: Random) -> list[str]:
@@ -65,8 +74,8 @@ def _resources(random: Random) -> list[str]:
 
 def _container(random: Random, name: str, names: list[str], size: str) -> Json:
     limits: Json = {}
-    for resource in random.sample(names, 1 if random.random() < 0.9 else len(names)):
-        if random.random() < 0.85:
+    for resource in names:
+        if random.random() < 0.9:
             limits[resource] = amount(random, size)
     requests: Json = {}
     for resource in ("cpu", "memory"):
@@ -79,20 +88,23 @@ def _container(random: Random, name: str, names: list[str], size: str) -> Json:
     return container
 
 
-def annotations(random: Random, *, node: str, uid: str, is_odd: bool, legacy: float = 0.1) -> dict[str, str]:
-    """Returns what is written on a bound pod: mostly our annotation, sometimes that of a replaced system."""
+def annotations(
+    random: Random, *, node: str, uid: str, is_odd: bool, legacy: float = 0.2, units: Sequence[str] = UNITS
+) -> dict[str, str]:
+    """Returns what is written on a bound pod: mostly our annotation, with one of ``units``, sometimes that of a
+    replaced system."""
     written: dict[str, str] = {}
     if random.random() < legacy:
         written |= _legacy(random)
-    if random.random() < 0.9 or not written:
-        written["gpushare.io/allocation"] = _allocation(random, node, uid, is_odd)
+    if random.random() < 0.5 or not written:
+        written["gpushare.io/allocation"] = _allocation(random, node, uid, is_odd, units)
     if random.random() < 0.05:
         written = {"unrelated": "x"}
     return written
 
 
 def _legacy(random: Random) -> dict[str, str]:
-    number = lambda: random.choice(["0", "1", "2", "3", "02", "7", "-1", "", "x", "9" * 18, "9" * 19])
+    number = lambda: random.choice(["0", "1", "2", "0", "1", "2", "3", "02", "7", "-1", "", "x", "9" * 18, "9" * 19])
     return random.choice(
         [
             {"ALIYUN_COM_GPU_MEM_IDX": number(), "ALIYUN_COM_GPU_MEM_POD": number()},
@@ -112,7 +124,7 @@ def _containers(random: Random) -> str:
     return random.choice([json.dumps(shares), json.dumps(shares), '{"main":{"0":1},"main":{"1":2}}', "{", "[]", '{"a":null}'])
 
 
-def _allocation(random: Random, node: str, uid: str, is_odd: bool) -> str:
+def _allocation(random: Random, node: str, uid: str, is_odd: bool, units: Sequence[str]) -> str:
     cards = [f"{node}-{random.randint(0, 3)}" for _ in range(random.choices([1, 2, 3], [6, 2, 1])[0])]
     if random.random() < 0.05:
         cards.append(random.choice(["n1-0", "elsewhere", 'odd "\\\x7f\u2028é\U0001f600\n\x01']))
@@ -127,13 +139,13 @@ def _allocation(random: Random, node: str, uid: str, is_odd: bool) -> str:
         node=node,
         uid=uid if random.random() < 0.95 else "another",
         at="2026-11-26T10:00:00Z",
-        unit=random.choice(UNITS[:7] if not is_odd else UNITS),
+        unit=random.choice(units if random.random() < 0.9 else UNITS),
         containers=containers,
         resource=random.choice([*ResourceClass]),
         cards={card: number() for card in cards} if random.random() < 0.8 else {},
         cpu="500m",
         memory="1Gi",
-        other_units={card: random.choice(UNITS) for card in cards[1:]} if random.random() < 0.3 else {},
+        other_units={card: random.choice(units) for card in cards[1:]} if random.random() < 0.3 else {},
     )
     text = encode_allocation(allocation)
     return _damaged(random, text) if is_odd and random.random() < 0.6 else text

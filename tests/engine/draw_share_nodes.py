@@ -1,9 +1,11 @@
 """GPUShareNodes drawn at random: modes, cards of several sizes, what kubelets gave out, what is wrong."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from gpushare_core.scheduling.objects.share_node import SERVED
 from gpushare_core.text.json_object import Json
 
 NODES = ("n1", "n2", "n3")
@@ -24,15 +26,52 @@ def unit_text(random: Random, *, is_odd: bool = False) -> str:
     return random.choice(texts)
 
 
-def share_node(random: Random, name: str, uids: Sequence[str], *, is_open: float = 0.8) -> Json:
-    """Returns a GPUShareNode whose kubelet gave units to some of ``uids``."""
-    mode, memory, slices = random.choice(_MODES), random.choice(_MEMORY_UNITS), random.choice([1, 2, 2, 3, 7])
-    units = {"Memory": memory, "Slices": f"1/{slices} card", "Exclusive": "1 card"}
-    unit = units.get(mode) or f"{memory}, 1/{slices} card, 1 card"
-    dialect = random.choice(_DIALECTS)
-    spec: Json = {"policy": "p", "mode": mode, "memoryUnit": memory, "slicesPerCard": slices, "dialect": dialect}
-    spec["strategy"] = random.choice(["Binpack", "Binpack", "Spread"])
-    cards = [_card(random, name, place, mode, slices, uids) for place in range(random.randint(1, 5))]
+@dataclass(frozen=True)
+class Policy:
+    """What a policy asks of nodes."""
+
+    mode: str
+    memory: str
+    slices: int
+    dialect: str
+    strategy: str
+
+    @property
+    def unit(self) -> str:
+        """As the status of a node writes it."""
+        return ", ".join(self.units)
+
+    @property
+    def units(self) -> list[str]:
+        slices = f"1/{self.slices} card"
+        every = {"Memory": [self.memory], "Slices": [slices], "Exclusive": ["1 card"]}
+        return every.get(self.mode) or [self.memory, slices, "1 card"]
+
+    @property
+    def resources(self) -> list[str]:
+        """Names of extended resources that its nodes serve."""
+        return [*SERVED[self.dialect, self.mode]]
+
+
+def policy(random: Random) -> Policy:
+    return Policy(
+        random.choice(_MODES),
+        random.choice(_MEMORY_UNITS),
+        random.choice([1, 2, 2, 3, 7]),
+        random.choice(_DIALECTS),
+        random.choice(["Binpack", "Binpack", "Spread"]),
+    )
+
+
+def share_node(
+    random: Random, name: str, uids: Sequence[str], *, asked: Policy, is_open: float = 0.85, use: float = 0.3
+) -> Json:
+    """Returns a GPUShareNode whose kubelet gave units of its cards to some of ``uids``, each card with the
+    probability ``use``."""
+    spec: Json = {"policy": "p", "mode": asked.mode, "memoryUnit": asked.memory, "dialect": asked.dialect}
+    spec |= {"slicesPerCard": asked.slices, "strategy": asked.strategy}
+    number, unit, dialect = random.choice([1, 2, 2, 4, 4, 8]), asked.unit, asked.dialect
+    cards = [_card(random, name, place, asked, uids, use) for place in range(number)]
     if random.random() < 0.2:
         random.shuffle(cards)
     status: Json = {"memoryUnit": unit, "dialect": dialect, "cards": cards}
@@ -44,10 +83,11 @@ def share_node(random: Random, name: str, uids: Sequence[str], *, is_open: float
     return share
 
 
-def _card(random: Random, node: str, place: int, mode: str, slices: int, uids: Sequence[str]) -> Json:
-    memory_units = random.choice([4, 8, 8, 16, 16, 24])
+def _card(random: Random, node: str, place: int, asked: Policy, uids: Sequence[str], use: float) -> Json:
+    mode, slices, memory_units = asked.mode, asked.slices, random.choice([4, 8, 8, 16, 16, 24])
     offers = {"memory": memory_units, "slice": slices, "card": 1}
-    lock = random.choice(["", "", "Memory", "Slices", "Exclusive"]) if mode == "Mixed" else ""
+    is_used = random.random() < use
+    lock = random.choice(["Memory", "Slices", "Exclusive"]) if mode == "Mixed" and is_used else ""
     units = {"Memory": memory_units, "Slices": slices, "Exclusive": 1}.get(lock or mode, memory_units)
     card: Json = {
         "uuid": f"{node}-{place}",
@@ -55,17 +95,17 @@ def _card(random: Random, node: str, place: int, mode: str, slices: int, uids: S
         "memory": f"{memory_units}Gi",
         "units": units,
         "computeScore": random.choice([70, 80, 80, 90]),
-        "health": random.choices(["Healthy", "Unhealthy"], [9, 1])[0],
+        "health": random.choices(["Healthy", "Unhealthy"], [15, 1])[0],
     }
     if mode == "Mixed":
         card |= {"lock": lock, "offers": offers}
-    if random.random() < 0.1:
+    if random.random() < 0.06:
         card["cordoned"] = True
     if random.random() < 0.6:
         card |= {"numaNode": random.randint(0, 1)}
     if random.random() < 0.4:
         card |= {"linkGroup": random.randint(0, 1)}
-    if random.random() < 0.5:
+    if is_used:
         card |= _given(random, uids, units)
     return card
 
@@ -93,10 +133,17 @@ def _change(path: Sequence[str], *values: Any) -> Any:
     return changed
 
 
+def _listed(share: Json, field: str) -> list[Any]:
+    """Returns a list of the status; one of its own where an earlier change took it away."""
+    status = share.get("status")
+    found = status.get(field) if isinstance(status, dict) else None
+    return found if isinstance(found, list) else []
+
+
 def _change_card(field: str, *values: Any) -> Any:
     def changed(random: Random, share: Json) -> None:
-        cards = (share.get("status") or {}).get("cards")
-        if isinstance(cards, list) and cards:
+        cards = [card for card in _listed(share, "cards") if isinstance(card, dict)]
+        if cards:
             random.choice(cards)[field] = random.choice(values)
 
     return changed
@@ -105,9 +152,8 @@ def _change_card(field: str, *values: Any) -> Any:
 def _condition(type_: str, status: str) -> Any:
     def changed(random: Random, share: Json) -> None:
         condition = {"type": type_, "status": status, "message": random.choice(_MESSAGES)}
-        conditions = (share.get("status") or {}).get("conditions")
-        if isinstance(conditions, list):
-            conditions.insert(random.randint(0, len(conditions)), condition)
+        conditions = _listed(share, "conditions")
+        conditions.insert(random.randint(0, len(conditions)), condition)
 
     return changed
 

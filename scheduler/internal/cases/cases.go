@@ -4,11 +4,13 @@ package cases
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/dialects"
+	"gpushare.io/scheduler/internal/jsontext"
 	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/quantity"
 	"gpushare.io/scheduler/internal/unit"
@@ -204,7 +206,7 @@ type annotationQuestion struct {
 func answerAnnotation(given annotationQuestion) any {
 	found, err := allocation.Read(given.Text, given.UID)
 	if err != nil {
-		return object{"error": err.Error()}
+		return object{"error": problem(err)}
 	}
 	containers, others := []any{}, []any{}
 	for _, container := range found.Containers {
@@ -218,6 +220,14 @@ func answerAnnotation(given annotationQuestion) any {
 		"containers": containers, "cards": shares(found.Cards), "cpu": found.CPU, "memory": found.Memory,
 		"others": others, "held": shares(found.Held()), "written": found.Write(),
 	}
+}
+
+// problem returns why an annotation is not believed, without the words of the parser.
+func problem(err error) string {
+	if _, isOther := errors.AsType[*jsontext.ShapeError](err); isOther || errors.Is(err, jsontext.ErrMalformed) {
+		return "not an allocation"
+	}
+	return err.Error()
 }
 
 type claimQuestion struct {

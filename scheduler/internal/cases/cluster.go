@@ -75,6 +75,9 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 	if reason != "" || len(request.Parts) == 0 {
 		return object{"reason": reason}
 	}
+	if world.book.Holder(ask.UID) != nil {
+		return answerHolder(world, names, ask.UID, request)
+	}
 	answers := object{}
 	var fits []cards.Ranked
 	for _, name := range names {
@@ -92,6 +95,18 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 		answers[name].(object)["after"] = chosenOf(node.Choose(request))
 	}
 	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
+}
+
+// answerHolder returns on which nodes a pod may be that has units already.
+func answerHolder(world *world, names []string, uid string, request cards.Request) any {
+	answers := object{}
+	for _, name := range names {
+		answers[name] = ""
+		if refusal := world.book.HeldElsewhere(uid, name); refusal != nil {
+			answers[name] = refusal.Words(request)
+		}
+	}
+	return object{"reason": "", "held": answers}
 }
 
 func refused(refusal *ledger.Refusal, request cards.Request) object {

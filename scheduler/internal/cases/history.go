@@ -115,10 +115,9 @@ func (w *world) take(step step) any {
 func (w *world) reserve(ask askedPod) any {
 	request := cards.ReadRequest(ask.Spec.pod(), w.book.Resources())
 	holder, choices := w.node(ask.Node).Reserve(ask.UID, request)
-	if holder == nil {
+	if holder == nil || w.book.Reserve(holder) != nil {
 		return nil
 	}
-	w.book.Reserve(holder)
 	w.pods[ask.UID] = podOf(askedPod{UID: ask.UID, Node: ask.Node})
 	return chosenOf(choices)
 }

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -132,13 +134,41 @@ func (l *Ledger) SetPod(pod *Pod) {
 	}
 }
 
-// Reserve keeps units for a pod that is being bound.
-func (l *Ledger) Reserve(holder *Holder) {
+// Reserve keeps units for a pod that is being bound. It refuses a pod that has units, or had them until just now:
+// what the kubelet may still have of it would be free as soon as the reservation is released.
+func (l *Ledger) Reserve(holder *Holder) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if _, had := l.unreleased[holder.UID]; had {
+		return errUnreleased
+	}
+	if present := l.holders[holder.UID]; present != nil {
+		return fmt.Errorf("the pod already holds units on node %s", present.Node)
+	}
 	l.reserved[holder.UID] = true
 	l.boundTo[holder.UID] = holder.Node
 	l.put(holder)
+	return nil
+}
+
+var errUnreleased = errors.New("the pod had units until just now, and the kubelet may have them still")
+
+// Holder returns what a pod has, allocated or reserved; nil when it has no units.
+func (l *Ledger) Holder(uid string) *Holder {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return l.holders[uid]
+}
+
+// HeldElsewhere returns why a pod that already has units does not fit a node where it does not have them: it must not
+// get a second share. Nil for all others.
+func (l *Ledger) HeldElsewhere(uid, node string) *Refusal {
+	holder := l.Holder(uid)
+	if holder == nil || holder.Node == node {
+		return nil
+	}
+	return &Refusal{Kind: HeldElsewhere, Message: fmt.Sprintf(
+		"node(s) other than %s, where the pod already holds its share of cards and is being bound", holder.Node)}
 }
 
 // Release says that a pod is surely not bound by us. Without effect on what a watch has shown.

@@ -16,6 +16,8 @@ const (
 	SeveralResources Kind = "SeveralResources"
 	NodeClosed       Kind = "NodeClosed"
 	NotShared        Kind = "NotShared"
+	// HeldElsewhere: the pod has units on another node already.
+	HeldElsewhere Kind = "HeldElsewhere"
 )
 
 // Refusal is why a request does not fit a node.
