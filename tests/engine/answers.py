@@ -1,4 +1,4 @@
-"""What core answers to the questions of the table of cases. ``scheduler/internal/cases`` answers the same ones."""
+"""What core answers to the questions in the table; ``scheduler/internal/cases`` answers them, too."""
 
 import json
 import re
@@ -186,7 +186,12 @@ class World:
 
 def _update(pod: Json) -> PodUpdate:
     """As the extender's watch of metadata, and for pods of replaced systems its look at the whole pod."""
-    metadata = {"name": pod["uid"], "namespace": "d", "uid": pod["uid"], "annotations": pod.get("annotations")}
+    metadata = {
+        "name": pod["uid"],
+        "namespace": "d",
+        "uid": pod["uid"],
+        "annotations": pod.get("annotations"),
+    }
     update = read_pod(json.dumps({"metadata": metadata}).encode())
     if update.legacy is None:
         return update
@@ -210,9 +215,7 @@ def _described(ledger: Ledger, name: str) -> Json | None:
     node, share_node = ledger.node(name), ledger.share_node(name)
     if node is None or share_node is None:
         return None
-    rooms = [
-        [offered.name, offered.mode.resource, *offered.room] for offered in ledger.room(name) or ()
-    ]
+    rooms = [[offered.name, offered.mode.resource, *offered.room] for offered in ledger.room(name) or ()]
     cards = {
         resource: [
             [card.uuid, card.index, card.units, card.allocated, card.healthy, card.lockable]
@@ -220,7 +223,12 @@ def _described(ledger: Ledger, name: str) -> Json | None:
         ]
         for resource, served in share_node.resources.items()
     }
-    return {"room": rooms, "cards": cards, "closed": share_node.closed_reason, "preempts": share_node.preempts}
+    return {
+        "room": rooms,
+        "cards": cards,
+        "closed": share_node.closed_reason,
+        "preempts": share_node.preempts,
+    }
 
 
 def _ask(ledger: Ledger, names: list[str], ask: Json, given: Json) -> Json:

@@ -14,7 +14,15 @@ from tests.engine.handmade import handmade
 from gpushare_core.text.json_object import Json
 
 TABLE = Path(__file__).with_name("cases.jsonl")
-DRAWN = {"cluster": 40, "history": 20, "request": 25, "annotation": 20, "quantity": 10, "claim": 10, "unit": 10}
+DRAWN = {
+    "cluster": 40,
+    "history": 20,
+    "request": 25,
+    "annotation": 20,
+    "quantity": 10,
+    "claim": 10,
+    "unit": 10,
+}
 """Kind of a case -> how many of it are drawn."""
 MAX_BYTES = 4000
 """Of a case that is drawn: a smaller one is easier to understand."""

@@ -16,7 +16,7 @@ KINDS = {"cluster": 12, "history": 6, "request": 4, "annotation": 3, "quantity":
 
 def draw(seed: int) -> Json:
     """Returns the case of ``seed``."""
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - no secret, but repeatable
     (kind,) = random.choices([*KINDS], [*KINDS.values()])
     return {"name": f"seed {seed}", "kind": kind, "given": _DRAWN[kind](random)}
 
@@ -66,7 +66,8 @@ def _cluster(random: Random) -> Json:
     policies = [most if random.random() < 0.8 else policy(random) for _ in nodes]
     use = random.choice([0.0, 0.2, 0.5, 1.0])
     shares = [
-        share_node(random, name, UIDS, asked=asked, use=use) for name, asked in zip(nodes, policies, strict=True)
+        share_node(random, name, UIDS, asked=asked, use=use)
+        for name, asked in zip(nodes, policies, strict=True)
     ]
     pods = random.sample(UIDS, random.choice([0, 0, 1, 2, 3, 6]))
     asking = random.choice([["a0"], ["a0", "a1"], ["a0", "a1", "a2"], ["a0", random.choice(UIDS)]])

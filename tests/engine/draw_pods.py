@@ -13,11 +13,69 @@ from gpushare_core.text.json_object import Json
 MEMORY, SLICE, CARD = "gpushare.io/memory", "gpushare.io/slice", "gpushare.io/card"
 NAMES = ("main", "side", "init", "warm", "log", "last")
 UNITS = ("1Gi", "2Gi", "512Mi", "1024Mi", "1/2 card", "1/3 card", "1 card", "256", "what", "1G")
-_SUFFIXES = ("", "", "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+1")
-_ODD = ("", ".", "+", "-", "1.", ".5", "+3", "-0", "-1", "00", "007", "1e", "e5", "1E", "1E5", "1Ei", "1ei", "0x10", "1 ", " 1", "NaN", "inf",
-        "1e99999999999", "1e-99999999999", "1e9999999999999999999", "9223372036854775807", "9223372036854775808",
-        "9223372036854775807.5", "0.000000001", "0.0000000001", "1" * 70, "0." + "0" * 70 + "1", "1" * 70 + "e-60", "٣", "1_0", "1e2147483648",
-        "1e-2147483649", "4294967297e-9")
+_SUFFIXES = (
+    "",
+    "",
+    "",
+    "n",
+    "u",
+    "m",
+    "k",
+    "M",
+    "G",
+    "T",
+    "P",
+    "E",
+    "Ki",
+    "Mi",
+    "Gi",
+    "Ti",
+    "Pi",
+    "Ei",
+    "e3",
+    "E-2",
+    "e+1",
+)
+_ODD = (
+    "",
+    ".",
+    "+",
+    "-",
+    "1.",
+    ".5",
+    "+3",
+    "-0",
+    "-1",
+    "00",
+    "007",
+    "1e",
+    "e5",
+    "1E",
+    "1E5",
+    "1Ei",
+    "1ei",
+    "0x10",
+    "1 ",
+    " 1",
+    "NaN",
+    "inf",
+    "1e99999999999",
+    "1e-99999999999",
+    "1e9999999999999999999",
+    "9223372036854775807",
+    "9223372036854775808",
+    "9223372036854775807.5",
+    "0.000000001",
+    "0.0000000001",
+    "1" * 70,
+    "0." + "0" * 70 + "1",
+    "1" * 70 + "e-60",
+    "٣",
+    "1_0",
+    "1e2147483648",
+    "1e-2147483649",
+    "4294967297e-9",
+)
 
 
 def quantity(random: Random) -> str:
@@ -44,7 +102,9 @@ def pod_spec(random: Random, size: str, served: Sequence[str] = ()) -> Json:
     names = _some(random, served) if served and random.random() < 0.9 else _resources(random)
     count = max(random.choices([1, 2, 3, 5, 6], [8, 4, 2, 1, 1])[0], len(names))
     containers = [
-        _container(random, NAMES[place], [names[place % len(names)]] if random.random() < 0.95 else names, size)
+        _container(
+            random, NAMES[place], [names[place % len(names)]] if random.random() < 0.95 else names, size
+        )
         for place in range(count)
     ]
     if random.random() < 0.03:
@@ -84,27 +144,33 @@ def _container(random: Random, name: str, names: list[str], size: str) -> Json:
                 where[resource] = random.choice(["500m", "1", "2", "256Mi", "1Gi", "1.5Gi", quantity(random)])
     container: Json = {"name": name}
     if limits or requests:
-        container["resources"] = {"limits": limits} if random.random() < 0.5 else {"limits": limits, "requests": requests}
+        container["resources"] = (
+            {"limits": limits} if random.random() < 0.5 else {"limits": limits, "requests": requests}
+        )
     return container
 
 
 def annotations(
     random: Random, *, node: str, uid: str, is_odd: bool, legacy: float = 0.2, units: Sequence[str] = UNITS
 ) -> dict[str, str]:
-    """Returns what is written on a bound pod: mostly our annotation, with one of ``units``, sometimes that of a
-    replaced system."""
+    """Returns what is written on a bound pod: mostly our annotation, with one of ``units``; sometimes that of
+    a replaced system."""
     written: dict[str, str] = {}
     if random.random() < legacy:
         written |= _legacy(random)
     if random.random() < 0.5 or not written:
-        written["gpushare.io/allocation"] = _allocation(random, node, uid, is_odd, units)
+        written["gpushare.io/allocation"] = _allocation(random, node, uid, units, is_odd=is_odd)
     if random.random() < 0.05:
         written = {"unrelated": "x"}
     return written
 
 
 def _legacy(random: Random) -> dict[str, str]:
-    number = lambda: random.choice(["0", "1", "2", "0", "1", "2", "3", "02", "7", "-1", "", "x", "9" * 18, "9" * 19])
+    def number() -> str:
+        return random.choice(
+            ["0", "1", "2", "0", "1", "2", "3", "02", "7", "-1", "", "x", "9" * 18, "9" * 19]
+        )
+
     return random.choice(
         [
             {"ALIYUN_COM_GPU_MEM_IDX": number(), "ALIYUN_COM_GPU_MEM_POD": number()},
@@ -118,21 +184,25 @@ def _legacy(random: Random) -> dict[str, str]:
 
 def _containers(random: Random) -> str:
     shares = {
-        name: {random.choice(["0", "1", "01", "x"]): random.choice([0, 1, 2, 5, -1, 10**30, 1.5]) for _ in range(2)}
+        name: {
+            random.choice(["0", "1", "01", "x"]): random.choice([0, 1, 2, 5, -1, 10**30, 1.5])
+            for _ in range(2)
+        }
         for name in random.sample(NAMES, random.randint(0, 2))
     }
-    return random.choice([json.dumps(shares), json.dumps(shares), '{"main":{"0":1},"main":{"1":2}}', "{", "[]", '{"a":null}'])
+    return random.choice(
+        [json.dumps(shares), json.dumps(shares), '{"main":{"0":1},"main":{"1":2}}', "{", "[]", '{"a":null}']
+    )
 
 
-def _allocation(random: Random, node: str, uid: str, is_odd: bool, units: Sequence[str]) -> str:
+def _allocation(random: Random, node: str, uid: str, units: Sequence[str], *, is_odd: bool) -> str:
     cards = [f"{node}-{random.randint(0, 3)}" for _ in range(random.choices([1, 2, 3], [6, 2, 1])[0])]
     if random.random() < 0.05:
         cards.append(random.choice(["n1-0", "elsewhere", 'odd "\\\x7f\u2028é\U0001f600\n\x01']))
-    number = lambda: random.choice([1, 1, 1, 2, 2, 3, 4, 8])
-    if is_odd:
-        number = lambda: random.choice([0, 1, 2, 16, -1, 10**25, 2**48, 2**63])
+
+    amounts = [0, 1, 2, 16, 16, 3, 10**25, 2**48, 2**63, -1] if is_odd else [1, 1, 1, 2, 2, 3, 4, 8]
     containers = {
-        name: {card: number() for card in random.sample(cards, random.randint(0, len(cards)))}
+        name: {card: random.choice(amounts) for card in random.sample(cards, random.randint(0, len(cards)))}
         for name in random.sample(NAMES, random.randint(0, 2))
     }
     allocation = Allocation(
@@ -142,7 +212,7 @@ def _allocation(random: Random, node: str, uid: str, is_odd: bool, units: Sequen
         unit=random.choice(units if random.random() < 0.9 else UNITS),
         containers=containers,
         resource=random.choice([*ResourceClass]),
-        cards={card: number() for card in cards} if random.random() < 0.8 else {},
+        cards={card: random.choice(amounts) for card in cards} if random.random() < 0.8 else {},
         cpu="500m",
         memory="1Gi",
         other_units={card: random.choice(units) for card in cards[1:]} if random.random() < 0.3 else {},
@@ -154,7 +224,26 @@ def _allocation(random: Random, node: str, uid: str, is_odd: bool, units: Sequen
 def _damaged(random: Random, text: str) -> str:
     place = random.randrange(len(text))
     damage = random.choice(
-        ["", "", " ", '"', ",", "}", "{", "null", "1.5", "-", "0", "\\", "\\u0041", "\\ud83d\\ude00", "\\ud800", "\x01", "é", "\ufeff"]
+        [
+            "",
+            "",
+            " ",
+            '"',
+            ",",
+            "}",
+            "{",
+            "null",
+            "1.5",
+            "-",
+            "0",
+            "\\",
+            "\\u0041",
+            "\\ud83d\\ude00",
+            "\\ud800",
+            "\x01",
+            "é",
+            "\ufeff",
+        ]
     )
     return random.choice(
         [

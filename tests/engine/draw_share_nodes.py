@@ -12,7 +12,16 @@ NODES = ("n1", "n2", "n3")
 _MODES = ("Memory", "Memory", "Slices", "Exclusive", "Mixed", "Mixed")
 _MEMORY_UNITS = ("1Gi", "1Gi", "1Gi", "2Gi", "512Mi", "1G", "1024Mi")
 _DIALECTS = ("gpushare.io",) * 6 + ("aliyun.com", "volcano.sh", "enflame.com", "tuya.com")
-_MESSAGES = ("", "wait", "a\x1b[31m\nb\u202ec", "x" * 1100, "é" * 600, "\x00" * 300, "a: b", "y" * 1020 + "\x00z")
+_MESSAGES = (
+    "",
+    "wait",
+    "a\x1b[31m\nb\u202ec",
+    "x" * 1100,
+    "é" * 600,
+    "\x00" * 300,
+    "a: b",
+    "y" * 1020 + "\x00z",
+)
 
 
 def unit_text(random: Random, *, is_odd: bool = False) -> str:
@@ -20,9 +29,38 @@ def unit_text(random: Random, *, is_odd: bool = False) -> str:
     memory, slices = random.choice(_MEMORY_UNITS), f"1/{random.choice([1, 2, 2, 3, 7])} card"
     texts = [memory, slices, "1 card", f"{memory}, {slices}, 1 card"]
     if is_odd:
-        texts += ["", "what", "0", "1/0 card", "1/100 card", "1/02 card", f"{memory}, {slices}", f"{memory}, 1 card, 1 card"]
-        texts += ["1 card, 1 card", "1.5Gi", "1.5", "0.5Ki", "9" * 40 + "Pi", "9" * 41, "1m", "1Ei", "1e3", "-1Gi", f"{memory},{slices}"]
-        texts += [f"{slices}, {memory}, 1 card", f"{memory}, {slices}, {slices}", "1Gi, 1Gi, 1 card", " 1Gi", "1Gi ", "1024Ki", "1.000Mi"]
+        texts += [
+            "",
+            "what",
+            "0",
+            "1/0 card",
+            "1/100 card",
+            "1/02 card",
+            f"{memory}, {slices}",
+            f"{memory}, 1 card, 1 card",
+        ]
+        texts += [
+            "1 card, 1 card",
+            "1.5Gi",
+            "1.5",
+            "0.5Ki",
+            "9" * 40 + "Pi",
+            "9" * 41,
+            "1m",
+            "1Ei",
+            "1e3",
+            "-1Gi",
+            f"{memory},{slices}",
+        ]
+        texts += [
+            f"{slices}, {memory}, 1 card",
+            f"{memory}, {slices}, {slices}",
+            "1Gi, 1Gi, 1 card",
+            " 1Gi",
+            "1Gi ",
+            "1024Ki",
+            "1.000Mi",
+        ]
     return random.choice(texts)
 
 
@@ -111,12 +149,14 @@ def _card(random: Random, node: str, place: int, asked: Policy, uids: Sequence[s
 
 
 def _given(random: Random, uids: Sequence[str], units: int) -> Json:
-    """Returns what the kubelet gave out of a card: now and then init containers lend, or more than there is."""
-    pods = []
+    """Returns what the kubelet gave out of a card: sometimes init containers lend, or more than there is."""
+    pods: list[Json] = []
     for uid in random.sample(uids, random.randint(0, min(3, len(uids)))):
         for container in range(random.choice([1, 1, 1, 2])):
             given = random.choice([1, 1, 1, 2, 3, units])
-            pods.append({"uid": uid, "units": given, "namespace": "d", "name": uid, "container": f"c{container}"})
+            pods.append(
+                {"uid": uid, "units": given, "namespace": "d", "name": uid, "container": f"c{container}"}
+            )
     total = sum(pod["units"] for pod in pods)
     allocated = random.choices([total, max(0, total - 1), total + 1, 0, -1], [8, 2, 1, 1, 0.2])[0]
     return {"allocatedUnits": allocated, "pods": pods}
@@ -140,7 +180,7 @@ def _listed(share: Json, field: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _change_card(field: str, *values: Any) -> Any:
+def _change_card(field: str, values: Sequence[Any]) -> Any:
     def changed(random: Random, share: Json) -> None:
         cards = [card for card in _listed(share, "cards") if isinstance(card, dict)]
         if cards:
@@ -160,7 +200,9 @@ def _condition(type_: str, status: str) -> Any:
 
 _OFTEN = (
     _change(["metadata", "deletionTimestamp"], "2026-11-26T10:00:00Z", "", None),
-    _change(["status", "conditions"], None, [], [{"type": "Registered", "status": "False", "message": "a: b"}]),
+    _change(
+        ["status", "conditions"], None, [], [{"type": "Registered", "status": "False", "message": "a: b"}]
+    ),
     _change(["spec", "mode"], "Off", "", "New"),
     _change(["spec", "dialect"], "new.io", "aliyun.com"),
     _change(["status", "dialect"], "new.io", "", "aliyun.com"),
@@ -175,8 +217,8 @@ _OFTEN = (
     _condition("IsolationReady", "False"),
     _change(["status", "memoryUnit"], "", "what", "2Gi", "1/2 card", "1Gi, 1 card, 1 card"),
     _change(["spec", "preemption"], "Disabled", "Enabled"),
-    _change_card("health", "Unhealthy", ""),
-    _change_card("cordoned", True),
+    _change_card("health", ["Unhealthy", ""]),
+    _change_card("cordoned", [True]),
 )
 _ODD = (
     _change(["status", "cards"], None, [], {}, "x", [{}], [{"uuid": "x"}], [None]),
@@ -187,17 +229,20 @@ _ODD = (
     _change(["spec", "isolation"], None, [], {"memory": 1}),
     _change(["spec", "strategy"], None, "New", ""),
     _change(["metadata", "deletionTimestamp"], 5),
-    _change_card("units", 0, -3, 1.5, "8", None, True, 10**25, -(10**25), 2**63),
-    _change_card("index", 0, 7, 7, -1, 10**25, 1.0),
-    _change_card("uuid", "n1-0", "n2-0", "n3-1", "", 5),
-    _change_card("offers", None, {}, {"memory": 3}, {"new": 5}, {"slice": 0, "card": 1.5}, []),
-    _change_card("pods", None, [], [{}], [{"uid": "u1", "units": 10**25}], [{"uid": "u1", "units": -4}], [{"units": 1}]),
-    _change_card("allocatedUnits", -5, 10**25, None, 1e300),
-    _change_card("lock", "Mixed", "Memory", "New", None),
-    _change_card("linkGroup", -1, None, 0),
-    _change_card("computeScore", -5, 0, 10**9),
-    _change_card("cordoned", 1, None, "true"),
-    _change_card("firstUnit", None, 3, "x"),
-    _change_card("memory", "what", 5),
-    _change_card("health", None, "New"),
+    _change_card("units", [0, -3, 1.5, "8", None, True, 10**25, -(10**25), 2**63]),
+    _change_card("index", [0, 7, 7, -1, 10**25, 1.0]),
+    _change_card("uuid", ["n1-0", "n2-0", "n3-1", "", 5]),
+    _change_card("offers", [None, {}, {"memory": 3}, {"new": 5}, {"slice": 0, "card": 1.5}, []]),
+    _change_card(
+        "pods",
+        [None, [], [{}], [{"uid": "u1", "units": 10**25}], [{"uid": "u1", "units": -4}], [{"units": 1}]],
+    ),
+    _change_card("allocatedUnits", [-5, 10**25, None, 1e300]),
+    _change_card("lock", ["Mixed", "Memory", "New", None]),
+    _change_card("linkGroup", [-1, None, 0]),
+    _change_card("computeScore", [-5, 0, 10**9]),
+    _change_card("cordoned", [1, None, "true"]),
+    _change_card("firstUnit", [None, 3, "x"]),
+    _change_card("memory", ["what", 5]),
+    _change_card("health", [None, "New"]),
 )

@@ -1,0 +1,77 @@
+"""Cases made by hand about what still counts after something changed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.engine.shapes import MEMORY, card, cards, given, history, node, one, pod
+
+from gpushare_core.text.json_object import Json
+
+
+def histories() -> Iterator[Json]:
+    def share(name: str, **fields: Any) -> Json:
+        return {"share": node(name, "Memory", [*cards(name, 16), card(f"{name}-1", 16, **fields)])}
+
+    both, mine = (share("n1"), share("n2")), pod("u", "n1", {"n1-1": 4})
+    shown, gone, expire = share("n1", **given("u", 4)), {"gone": "u"}, {"expire": True}
+    bound, elsewhere = {"pod": mine}, {"pod": pod("u", "n1", {"n2-1": 8}, named="n2")}
+    blank = {"pod": {"uid": "u", "node": "n1", "annotations": {}}}
+    forged = {"pod": {**mine, "uid": "u", "annotations": pod("w", "n1", {"n1-0": 1})["annotations"]}}
+    ask = {"reserve": {"uid": "r", "node": "n1", "spec": one(MEMORY, 5)}}
+    late, much_later = {**expire, "at": 100_000}, {**expire, "at": 200_000}
+    yield history("gone before its plugin told of it", *both, bound, gone, expire, late)
+    yield history(
+        "gone, and its plugin tells of it then", *both, bound, gone, shown, late, much_later, share("n1")
+    )
+    yield history(
+        "gone, and its plugin tells of a part", *both, bound, gone, share("n1", **given("u", 2)), late
+    )
+    yield history("gone after its plugin told of it", *both, bound, shown, gone, share("n1"))
+    yield history("given back before it is gone", *both, bound, shown, share("n1"), gone)
+    yield history(
+        "given back, and told of a part alone", *both, bound, share("n1", **given("u", 2)), share("n1"), gone
+    )
+    yield history("deleted by force, and kept by the kubelet", *both, bound, shown, gone, late, much_later)
+    yield history("an annotation that is gone", *both, bound, blank, gone, late)
+    yield history("an annotation of another pod", *both, bound, forged, gone, late)
+    yield history(
+        "an annotation that names another node", *both, bound, elsewhere, share("n2", **given("u", 8)), gone
+    )
+    yield history(
+        "an annotation that names another node, and back", *both, bound, elsewhere, bound, shown, gone
+    )
+    yield history("gone while it counts on two nodes", *both, bound, elsewhere, gone, shown, late)
+    yield history("first seen with another node", *both, elsewhere, gone, late)
+    yield history(
+        "a node without a GPUShareNode", bound, share("n1"), {"drop": "n1"}, shown, {"drop": "n1"}, gone, late
+    )
+    yield history(
+        "a reservation that becomes an allocation",
+        *both,
+        ask,
+        {"pod": pod("r", "n1", {"n1-0": 5})},
+        {"release": "r"},
+    )
+    yield history("a reservation that is given up", *both, ask, {"release": "r"}, ask)
+    yield history(
+        "a reservation of other cards than the allocation", *both, ask, {"pod": pod("r", "n1", {"n1-1": 5})}
+    )
+    yield history("what does not fit is not reserved", share("n1", **given("u", 16)), bound, ask, ask)
+    yield history("seen again after it was gone", *both, bound, gone, bound, late)
+    legacy = {
+        "uid": "u",
+        "node": "n1",
+        "annotations": {"volcano.sh/gpu-index": "1"},
+        "spec": one("volcano.sh/gpu-memory", 3),
+    }
+    volcano = node("n1", "Memory", cards("n1", 16, 16), spec={"dialect": "volcano.sh"}, dialect="volcano.sh")
+    yield history(
+        "a replaced system's pod before its node",
+        {"pod": legacy},
+        {"share": volcano},
+        share("n1"),
+        gone,
+        late,
+    )
+    yield history("a replaced system's pod, annotated then", {"share": volcano}, {"pod": legacy}, bound, gone)
+    yield history("a replaced system's pod that is gone at once", {"pod": legacy}, gone, {"share": volcano})
