@@ -45,6 +45,7 @@ func (l *Ledger) put(holder *Holder) {
 	}
 	l.holders[uid] = holder
 	l.node(holder.Node).put(holder)
+	l.touch(holder.Node)
 	l.countOnOneNode(uid)
 }
 
@@ -88,7 +89,11 @@ func (l *Ledger) forget(uid string) []string {
 	delete(l.holders, uid)
 	delete(l.earlier, uid)
 	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	nodes = slices.Compact(nodes)
+	for _, name := range nodes {
+		l.touch(name) // it was bound there, or not, until now
+	}
+	return nodes
 }
 
 // free frees what a pod had that is gone.
@@ -101,6 +106,7 @@ func (l *Ledger) free(uid string) {
 func (l *Ledger) removeFrom(names []string, uid string) {
 	for _, name := range names {
 		l.nodes[name].remove(uid)
+		l.touch(name)
 		l.forgetEmpty(name)
 	}
 }
@@ -113,6 +119,7 @@ func (l *Ledger) deleteFrom(names []string, uid string, since time.Time) {
 		if isReported(node.share, uid) {
 			node.gone[uid] = since
 		}
+		l.touch(name)
 		l.forgetEmpty(name)
 	}
 }

@@ -47,6 +47,8 @@ type Ledger struct {
 	unreleased map[string]unreleasedPod
 	// legacy are, by UID, pods that only a replaced system wrote on, and that do not count yet.
 	legacy map[string]*Pod
+	// changes counts the changes of all nodes.
+	changes uint64
 }
 
 type unreleasedPod struct {
@@ -63,6 +65,8 @@ type nodeRecord struct {
 	// givenBack are the UIDs of the holders that a GPUShareNode reported in full, and that the next one did not
 	// name.
 	givenBack map[string]bool
+	// version is what changes was at the node's last change.
+	version uint64
 }
 
 // New returns a Ledger that knows nothing.
@@ -84,6 +88,7 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 	defer l.mutex.Unlock()
 	node := l.node(share.Name)
 	node.setShare(share)
+	l.touch(share.Name)
 	l.countLegacy(share.Name)
 	for uid := range maps.Clone(l.earlier) {
 		if l.holders[uid].Node == share.Name {
@@ -103,6 +108,7 @@ func (l *Ledger) DropShareNode(name string) {
 	defer l.mutex.Unlock()
 	if node := l.nodes[name]; node != nil {
 		node.setShare(nil)
+		l.touch(name)
 		l.forgetEmpty(name)
 	}
 }
@@ -126,7 +132,7 @@ func (l *Ledger) SetPod(pod *Pod) {
 	case pod.holder != nil:
 		delete(l.reserved, pod.UID)
 		delete(l.legacy, pod.UID)
-		l.boundTo[pod.UID] = pod.Node
+		l.bindTo(pod.UID, pod.Node)
 		l.put(pod.holder)
 	case pod.claims != nil && l.holders[pod.UID] == nil:
 		l.legacy[pod.UID] = pod
