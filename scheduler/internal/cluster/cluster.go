@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/podapi"
@@ -29,6 +30,8 @@ type Cluster struct {
 	// freed is told the name of a node where more may be free than before.
 	freed     func(node string)
 	resources atomic.Pointer[[]cards.Resource]
+	// attempts counts the attempts of pods.
+	attempts atomic.Uint64
 
 	mutex sync.RWMutex
 	// rooms are by the scheduler's view, known are by the ledger alone; by node.
@@ -37,6 +40,10 @@ type Cluster struct {
 	pods map[types.UID]readPod
 	// unreleased are nodes with pods that are gone and count still.
 	unreleased map[string]bool
+	// histories are by node.
+	histories map[string]*history
+	// adopted are pods that were read at the start and that no watch has shown yet, and since when, by UID.
+	adopted map[types.UID]time.Time
 }
 
 // cachedRoom is a room, and what it was worked out from.
@@ -61,6 +68,8 @@ func New(now func() time.Time, freed func(node string)) *Cluster {
 		known:      map[string]cachedRoom{},
 		pods:       map[types.UID]readPod{},
 		unreleased: map[string]bool{},
+		histories:  map[string]*history{},
+		adopted:    map[types.UID]time.Time{},
 	}
 	c.readResources()
 	return c
@@ -95,6 +104,7 @@ func (c *Cluster) DropShareNode(name string) {
 	defer c.mutex.Unlock()
 	delete(c.rooms, name)
 	delete(c.known, name)
+	delete(c.histories, name)
 }
 
 // SetPod says that a watch shows a bound pod that has not ended.
@@ -105,16 +115,72 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 	read := podapi.Read(pod, c.Resources)
 	c.mutex.Lock()
 	c.pods[pod.UID] = readPod{pod.ResourceVersion, read}
+	delete(c.adopted, pod.UID)
 	c.mutex.Unlock()
-	before := c.book.Holder(string(pod.UID))
+	c.count(read)
+}
+
+// count counts what the annotations of a bound pod say.
+func (c *Cluster) count(pod *ledger.Pod) {
+	before := c.book.Holder(pod.UID)
 	if before == nil {
-		c.book.SetPod(read)
+		c.book.SetPod(pod)
+		c.taken(pod.UID)
 		return
 	}
 	version := c.book.Version(before.Node)
-	c.book.SetPod(read)
+	c.book.SetPod(pod)
 	if c.book.Version(before.Node) != version {
+		c.taken(pod.UID)
 		c.freed(before.Node)
+	}
+}
+
+// taken notes that a pod has units that others may have found free.
+func (c *Cluster) taken(uid string) {
+	if holder := c.book.Holder(uid); holder != nil {
+		c.historyOf(holder.Node).forget()
+	}
+}
+
+func (c *Cluster) historyOf(node string) *history {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.histories[node] == nil {
+		c.histories[node] = &history{attempts: &c.attempts}
+	}
+	return c.histories[node]
+}
+
+// Adopt counts a bound pod that was read at the start, and that watches may not show yet.
+func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
+	given, err := allocation.Read(annotations[allocation.Annotation], string(uid))
+	if err != nil || c.book.Holder(string(uid)) != nil {
+		return
+	}
+	c.mutex.Lock()
+	c.adopted[uid] = c.now()
+	c.mutex.Unlock()
+	read, _ := ledger.ReadPod(string(uid), given.Node, annotations, func() cards.Request { return cards.Request{} })
+	c.count(read)
+}
+
+// adoptedTime is in which a watch shows a pod that was there at the start, or it is gone.
+const adoptedTime = time.Minute
+
+// expireAdopted has those gone that no watch has shown: they were deleted before it began.
+func (c *Cluster) expireAdopted() {
+	var gone []types.UID
+	c.mutex.Lock()
+	for uid, since := range c.adopted {
+		if c.now().Sub(since) >= adoptedTime {
+			delete(c.adopted, uid)
+			gone = append(gone, uid)
+		}
+	}
+	c.mutex.Unlock()
+	for _, uid := range gone {
+		c.PodGone(uid)
 	}
 }
 
@@ -124,6 +190,7 @@ func (c *Cluster) PodGone(uid types.UID) {
 	c.book.PodGone(string(uid), c.now())
 	c.mutex.Lock()
 	delete(c.pods, uid)
+	delete(c.adopted, uid)
 	if held != nil {
 		c.unreleased[held.Node] = true
 	}
@@ -136,6 +203,7 @@ func (c *Cluster) PodGone(uid types.UID) {
 // Expire frees what pods had that are gone for so long that their nodes' plugins would have reported them. It has to
 // be called from time to time.
 func (c *Cluster) Expire() {
+	c.expireAdopted()
 	c.mutex.Lock()
 	versions := make(map[string]uint64, len(c.unreleased))
 	for node := range c.unreleased {
@@ -168,7 +236,25 @@ func (c *Cluster) HeldElsewhere(uid types.UID, node string) *ledger.Refusal {
 
 // Reserve keeps units for a pod that is being bound: the scheduler shows the pod on its node from now on, and the pod
 // has no annotation yet. It returns an error for a pod that has units.
-func (c *Cluster) Reserve(holder *ledger.Holder) error { return c.book.Reserve(holder) }
+func (c *Cluster) Reserve(holder *ledger.Holder) error {
+	if err := c.book.Reserve(holder); err != nil {
+		return err
+	}
+	c.historyOf(holder.Node).forget()
+	return nil
+}
+
+// Attempt says that an attempt of a pod begins, and returns its number; the first has 1.
+func (c *Cluster) Attempt() uint64 { return c.attempts.Add(1) }
+
+// FitsSince returns the first of the attempts that all found, by the scheduler's view, that a node fits a request, and
+// that nobody has taken units of the node since; 0 where there are none.
+func (c *Cluster) FitsSince(node string, asked *Asked) uint64 {
+	return c.historyOf(node).fitsSince(asked.key)
+}
+
+// Refuses notes that a node does not fit a request any more.
+func (c *Cluster) Refuses(node string, asked *Asked) { c.historyOf(node).note(asked.key, false) }
 
 // Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
 func (c *Cluster) Release(uid types.UID) { c.book.Release(string(uid)) }
@@ -180,7 +266,9 @@ func (c *Cluster) Room(info fwk.NodeInfo) *Room {
 	if key.version == 0 {
 		return nowhere
 	}
-	return c.cached(c.rooms, name, key, func() *ledger.Node { return c.book.Node(name, c.podsOf(info)) })
+	return c.cached(c.rooms, name, key, func() *Room {
+		return &Room{node: c.book.Node(name, c.podsOf(info)), history: c.historyOf(name)}
+	})
 }
 
 // Known returns what a node offers by the ledger alone.
@@ -189,18 +277,18 @@ func (c *Cluster) Known(name string) *Room {
 	if key.version == 0 {
 		return nowhere
 	}
-	return c.cached(c.known, name, key, func() *ledger.Node {
+	return c.cached(c.known, name, key, func() *Room {
 		if node := c.book.Known(name); node != nil {
-			return node
+			return &Room{node: node}
 		}
-		return ledger.NewNode(nil, nil)
+		return nowhere
 	})
 }
 
 // cached returns the room of rooms that was worked out from the same; else a new one. A version that is read before
 // the sums is never too new for them.
 func (c *Cluster) cached(
-	rooms map[string]cachedRoom, name string, key cachedRoom, work func() *ledger.Node,
+	rooms map[string]cachedRoom, name string, key cachedRoom, work func() *Room,
 ) *Room {
 	c.mutex.RLock()
 	found := rooms[name]
@@ -208,7 +296,7 @@ func (c *Cluster) cached(
 	if found.room != nil && found.generation == key.generation && found.version == key.version {
 		return found.room
 	}
-	key.room = &Room{node: work()}
+	key.room = work()
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	rooms[name] = key

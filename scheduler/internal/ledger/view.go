@@ -3,6 +3,8 @@ package ledger
 import (
 	"maps"
 	"slices"
+
+	"gpushare.io/scheduler/internal/sharenode"
 )
 
 // Version returns a number that is another one after every change of what Node and Known return for a node, and
@@ -76,6 +78,9 @@ func (n *Node) UnitsOn(card string) map[string]int64 {
 	}
 	return units
 }
+
+// ShareNode returns the GPUShareNode that the sums are of, nil where there is none.
+func (n *Node) ShareNode() *sharenode.Node { return n.share }
 
 // Preempts says whether the node's policy allows that pods are evicted to free a card.
 func (n *Node) Preempts() bool { return n.share != nil && n.share.Preempts }

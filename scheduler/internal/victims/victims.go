@@ -26,8 +26,8 @@ type Pod struct {
 type Protected func(pods []Pod) map[string]bool
 
 // Find returns the UIDs of those of pods that have to be gone so that request fits node, whose units nobody has taken
-// away yet; none where nothing helps. It looks for victims that no budget protects first.
-func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protected) []string {
+// away yet; false where nothing helps. It looks for victims that no budget protects first.
+func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protected) ([]string, bool) {
 	search := &search{node: node, request: request}
 	for _, pod := range pods {
 		if pod.IsEnding {
@@ -40,9 +40,9 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 		chosen, found = search.victims(left)
 	}
 	if !found {
-		return nil
+		return nil, false
 	}
-	return search.withEnding(chosen)
+	return search.withEnding(chosen), true
 }
 
 // search looks for victims on one node.

@@ -66,6 +66,7 @@ func TestFind(t *testing.T) {
 			func(pods []Pod) map[string]bool { return map[string]bool{pods[0].UID: true} }, []string{"new", "old"}},
 		{"what is ending is enough", two, "8", []Pod{pod("big", 0, 1), ending, pod("y", 0, 3)}, noBudgets,
 			[]string{"x"}},
+		{"it fits as it is", nodeOf(1, holds("old", "GPU-0", 8)), "8", []Pod{pod("old", 0, 1)}, noBudgets, []string{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			protected := func(pods []Pod) map[string]bool {
@@ -77,9 +78,9 @@ func TestFind(t *testing.T) {
 				}
 				return found
 			}
-			got := Find(test.node, asks(test.units), test.pods, protected)
+			got, found := Find(test.node, asks(test.units), test.pods, protected)
 			slices.Sort(got)
-			if !slices.Equal(got, test.want) {
+			if !slices.Equal(got, test.want) || found != (test.want != nil) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

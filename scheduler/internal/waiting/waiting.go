@@ -31,7 +31,7 @@ type Pods struct {
 type group struct {
 	asked *cluster.Asked
 	pods  map[types.UID]*entry
-	// open are, by node, those that were woken since the node fits them.
+	// open are, by node, those that were woken since a change after which the node fits them.
 	open map[string]map[types.UID]bool
 }
 
@@ -39,6 +39,8 @@ type entry struct {
 	pod   *v1.Pod
 	group *group
 	since uint64
+	// attempt is the number of its last attempt.
+	attempt uint64
 }
 
 // New returns a Pods without any.
@@ -46,18 +48,18 @@ func New() *Pods {
 	return &Pods{groups: map[string]*group{}, pods: map[types.UID]*entry{}}
 }
 
-// Add says that an attempt of a pod begins. To be called before any node is looked at: what changes from then on
-// wakes the pod, also while its attempt is under way.
-func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked) {
+// Add says that an attempt of a pod begins, and its number. To be called before any node is looked at: what changes
+// from then on wakes the pod, also while its attempt is under way.
+func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
-		before.pod = pod
+		before.pod, before.attempt = pod, attempt
 		return
 	}
 	p.added++
-	one := &entry{pod: pod, since: p.added}
+	one := &entry{pod: pod, since: p.added, attempt: attempt}
 	if before != nil {
 		one.since = before.since
 		p.remove(before)
@@ -108,13 +110,30 @@ func (p *Pods) Len() int {
 	return len(p.pods)
 }
 
-// Changed says that a node has changed. before is nil where it was not known.
-func (p *Pods) Changed(node string, before, now *cluster.Room) {
+// Nodes is what is known of the nodes when one has changed.
+type Nodes interface {
+	// Known returns what a node offers now.
+	Known(node string) *cluster.Room
+	// FitsSince returns since which attempt the scheduler finds that the node fits a request, 0 where it does not:
+	// who was tried since then, and waits, waits for something else.
+	FitsSince(node string, asked *cluster.Asked) uint64
+	// Refuses notes that the node does not fit a request any more.
+	Refuses(node string, asked *cluster.Asked)
+}
+
+// Changed says that a node has changed.
+func (p *Pods) Changed(node string, nodes Nodes) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if len(p.groups) == 0 {
+		return
+	}
+	now := nodes.Known(node)
 	for _, group := range p.groups {
-		if now.Fits(group.asked) && (before == nil || !before.Fits(group.asked)) {
+		if now.Fits(group.asked) {
 			group.open[node] = map[types.UID]bool{}
+		} else {
+			nodes.Refuses(node, group.asked)
 		}
 	}
 }
@@ -134,14 +153,14 @@ func (p *Pods) Open() []string {
 }
 
 // Next returns the pods to wake for a node, as many as fit there together, and each once.
-func (p *Pods) Next(node string, now *cluster.Room) []*v1.Pod {
+func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	candidates := p.candidates(node, now)
+	candidates := p.candidates(node, nodes)
 	if len(candidates) == 0 {
 		return nil
 	}
-	left, full := now.Node(), map[*group]bool{}
+	left, full := nodes.Known(node).Node(), map[*group]bool{}
 	var woken []*v1.Pod
 	for _, one := range candidates {
 		if full[one.group] {
@@ -160,25 +179,35 @@ func (p *Pods) Next(node string, now *cluster.Room) []*v1.Pod {
 }
 
 // candidates returns those that fit the node and were not woken since it fits them, in their order.
-func (p *Pods) candidates(node string, now *cluster.Room) []*entry {
+func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	var found []*entry
 	for _, group := range p.groups {
-		woken, isOpen := group.open[node]
-		if !isOpen {
+		if _, isOpen := group.open[node]; !isOpen {
 			continue
 		}
-		if !now.Fits(group.asked) || len(woken) == len(group.pods) {
+		own := group.candidates(node, nodes)
+		if len(own) == 0 {
 			delete(group.open, node)
-			continue
 		}
-		for uid, one := range group.pods {
-			if !woken[uid] {
-				found = append(found, one)
-			}
-		}
+		found = append(found, own...)
 	}
 	slices.SortFunc(found, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)), cmp.Compare(a.since, b.since))
 	})
+	return found
+}
+
+// candidates returns those of the group that fit the node, and were not tried or woken since then.
+func (g *group) candidates(node string, nodes Nodes) []*entry {
+	if !nodes.Known(node).Fits(g.asked) {
+		return nil
+	}
+	var found []*entry
+	fitsSince, woken := nodes.FitsSince(node, g.asked), g.open[node]
+	for uid, one := range g.pods {
+		if !woken[uid] && (fitsSince == 0 || one.attempt < fitsSince) {
+			found = append(found, one)
+		}
+	}
 	return found
 }
