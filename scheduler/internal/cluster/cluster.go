@@ -7,6 +7,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,8 +55,9 @@ type cachedRoom struct {
 }
 
 type readPod struct {
-	version string
-	pod     *ledger.Pod
+	version, node string
+	annotations   map[string]string
+	pod           *ledger.Pod
 }
 
 // New returns a Cluster that knows nothing.
@@ -112,12 +114,24 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 	if len(pod.Annotations) == 0 {
 		return
 	}
-	read := podapi.Read(pod, c.Resources)
+	if read, isNew := c.read(pod); isNew {
+		c.count(read)
+	}
+}
+
+// read returns what the annotations of a bound pod say, and whether they say something else than before: most changes
+// of a pod are of its status.
+func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 	c.mutex.Lock()
-	c.pods[pod.UID] = readPod{pod.ResourceVersion, read}
+	defer c.mutex.Unlock()
 	delete(c.adopted, pod.UID)
-	c.mutex.Unlock()
-	c.count(read)
+	known := c.pods[pod.UID]
+	isNew := known.pod == nil || known.node != pod.Spec.NodeName || !maps.Equal(known.annotations, pod.Annotations)
+	if isNew {
+		known.pod = podapi.Read(pod, c.Resources)
+	}
+	c.pods[pod.UID] = readPod{pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod}
+	return known.pod, isNew
 }
 
 // count counts what the annotations of a bound pod say.
@@ -225,6 +239,9 @@ func (c *Cluster) Expire() {
 		}
 	}
 }
+
+// Unreleased returns the UIDs of the pods that are gone and still count on a node.
+func (c *Cluster) Unreleased(node string) []string { return c.book.Unreleased(node) }
 
 // Holder returns what a pod has, allocated or reserved; nil when it has no units.
 func (c *Cluster) Holder(uid types.UID) *ledger.Holder { return c.book.Holder(string(uid)) }

@@ -1,0 +1,175 @@
+package plugin
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/podapi"
+	"gpushare.io/scheduler/internal/victims"
+)
+
+// The scheduler's own preemption removes from a node all pods that may go, asks whether the pod fits, and gives back
+// one pod after the other, the most important first, while the pod still fits. With that alone it would leave over
+// whoever happens to lie on one card, be it many instead of one. So the first question decides which pods have to go,
+// the fewest and least important on one card, and the pod fits while those are gone.
+
+// RemovePod implements fwk.PreFilterExtensions.
+func (p *Plugin) RemovePod(
+	_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, info fwk.NodeInfo,
+) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	trial, pod := p.trialOf(own, info), removed.GetPod()
+	if uid := string(pod.UID); trial.node.HasUnits(uid) {
+		trial.node.TakeAway(uid)
+		trial.removed[uid] = pod
+	}
+	return nil
+}
+
+// AddPod implements fwk.PreFilterExtensions: for a pod that RemovePod has removed, and for one that is nominated for
+// the node.
+func (p *Plugin) AddPod(
+	_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, info fwk.NodeInfo,
+) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	trial, pod := p.trialOf(own, info), added.GetPod()
+	uid := string(pod.UID)
+	switch {
+	case trial.removed[uid] != nil:
+		trial.node.PutBack(uid)
+		delete(trial.removed, uid)
+	case !trial.node.HasUnits(uid):
+		p.nominate(trial.node, pod, info)
+	}
+	return nil
+}
+
+// trialOf returns what is tried of a node. It begins with the node as the scheduler sees it, not as it was changed for
+// the trial.
+func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
+	name := info.Node().Name
+	if own.trials[name] == nil {
+		if seen, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name); err == nil {
+			info = seen
+		}
+		if own.trials == nil {
+			own.trials = map[string]*trial{}
+		}
+		own.trials[name] = &trial{p.cluster.Room(info).Node(), map[string]*v1.Pod{}}
+	}
+	return own.trials[name]
+}
+
+// nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
+// released of the pods that are ending or gone, else once those are gone, too, that are less important.
+func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
+	resources := p.cluster.Resources()
+	if !podapi.AsksForAny(pod, resources) {
+		return
+	}
+	asked := cluster.Ask(pod, resources)
+	ending, less := p.cluster.Unreleased(info.Node().Name), []string(nil)
+	for _, one := range info.GetPods() {
+		other := one.GetPod()
+		if other.DeletionTimestamp != nil {
+			ending = append(ending, string(other.UID))
+		} else if podapi.Priority(other) < podapi.Priority(pod) {
+			less = append(less, string(other.UID))
+		}
+	}
+	later := node.Clone()
+	for _, goes := range [][]string{nil, ending, less} {
+		for _, uid := range goes {
+			later.TakeAway(uid)
+		}
+		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
+			node.Add(holder)
+			return
+		}
+	}
+}
+
+// filterTrial says whether the pod fits a node as it would be.
+func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Status {
+	request, preempts := own.asked.Request, trial.node.Preempts()
+	if len(trial.removed) > 0 {
+		plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
+		if !plan.isDone(trial) {
+			return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
+		}
+	}
+	_, refusal := trial.node.Fit(request)
+	return statusOf(refusal, request, preempts)
+}
+
+// plan decides which of the pods that are removed have to go.
+func (p *Plugin) plan(own *podState, trial *trial) *plan {
+	whole := trial.node.Clone()
+	var pods []victims.Pod
+	for uid, pod := range trial.removed {
+		whole.PutBack(uid)
+		if !podapi.ComesBack(pod) {
+			pods = append(pods, victims.Pod{
+				UID: uid, Priority: podapi.Priority(pod), Started: podapi.Started(pod),
+				IsEnding: pod.DeletionTimestamp != nil,
+			})
+		}
+	}
+	made := &plan{among: make(map[string]*v1.Pod, len(trial.removed))}
+	for uid, pod := range trial.removed {
+		made.among[uid] = pod
+	}
+	made.victims, made.isPossible = victims.Find(whole, own.asked.Request, pods, p.protector(made.among))
+	return made
+}
+
+// protector returns which pods disruption budgets would not let go.
+func (p *Plugin) protector(pods map[string]*v1.Pod) victims.Protected {
+	return func(chosen []victims.Pod) map[string]bool {
+		budgets, err := p.budgets.List(labels.Everything())
+		if err != nil || len(budgets) == 0 {
+			return nil
+		}
+		allowed, kept := map[*policyv1.PodDisruptionBudget]int32{}, map[string]bool{}
+		for _, budget := range budgets {
+			allowed[budget] = budget.Status.DisruptionsAllowed
+		}
+		for _, one := range chosen {
+			for _, budget := range budgets {
+				if counts(budget, pods[one.UID]) {
+					allowed[budget]--
+					kept[one.UID] = kept[one.UID] || allowed[budget] < 0
+				}
+			}
+			if !kept[one.UID] {
+				delete(kept, one.UID)
+			}
+		}
+		return kept
+	}
+}
+
+// counts says whether the eviction of a pod takes one of the disruptions that a budget allows.
+func counts(budget *policyv1.PodDisruptionBudget, pod *v1.Pod) bool {
+	if budget.Namespace != pod.Namespace || budget.Spec.Selector == nil {
+		return false
+	}
+	if _, isCounted := budget.Status.DisruptedPods[pod.Name]; isCounted {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
