@@ -14,11 +14,14 @@ import (
 // EventsToRegister implements fwk.EnqueueExtensions. What a GPUShareNode changes is no event of the scheduler's: waker
 // wakes pods then.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return []fwk.ClusterEventWithHint{
+	events := []fwk.ClusterEventWithHint{
 		{Event: podDeleted, QueueingHintFn: p.afterPodDeleted},
 		{Event: nodeAdded, QueueingHintFn: p.afterNodeAdded},
-		{Event: podUpdated, QueueingHintFn: p.afterOwnUpdate},
-	}, nil
+	}
+	if hasOwnUpdates {
+		events = append(events, fwk.ClusterEventWithHint{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate})
+	}
+	return events, nil
 }
 
 // afterPodDeleted queues a pod if it fits the node of a pod that is gone, or that was to be bound there and is not,

@@ -36,6 +36,7 @@ var (
 	_ fwk.PreFilterPlugin     = &Plugin{}
 	_ fwk.PreFilterExtensions = &Plugin{}
 	_ fwk.FilterPlugin        = &Plugin{}
+	_ fwk.PostFilterPlugin    = &Plugin{}
 	_ fwk.PreScorePlugin      = &Plugin{}
 	_ fwk.ScorePlugin         = &Plugin{}
 	_ fwk.ReservePlugin       = &Plugin{}
@@ -64,6 +65,7 @@ func (p *Plugin) PreFilter(
 	}
 	if reason := unservable(pod, asked); reason != "" {
 		p.waiting.Remove(pod.UID)
+		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
 	}
 	p.waiting.Add(pod, asked, p.cluster.Attempt())

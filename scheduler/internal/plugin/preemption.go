@@ -20,6 +20,52 @@ import (
 // whoever happens to lie on one card, be it many instead of one. So the first question decides which pods have to go,
 // the fewest and least important on one card, and the pod fits while those are gone.
 
+// PostFilter keeps the scheduler from evicting pods where that is of no use: for a pod that no node takes, and for one
+// that waits on its node until the kubelet has released what evicted pods had. Those are gone from the API by then,
+// and the scheduler would look for others.
+func (p *Plugin) PostFilter(
+	_ context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+) (*fwk.PostFilterResult, *fwk.Status) {
+	own := stateOf(state)
+	if own == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if own.isUnservable {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+	}
+	nominated := pod.Status.NominatedNodeName
+	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+			"the pod waits until its node has released the units of pods that are gone")
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// isBeingReleased says whether a request will fit a node without that anybody else goes.
+func (p *Plugin) isBeingReleased(asked *cluster.Asked, name string) bool {
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
+	unreleased := p.cluster.Unreleased(name)
+	if err != nil || len(unreleased) == 0 {
+		return false
+	}
+	node := p.cluster.Room(info).Node()
+	for _, uid := range append(unreleased, endingOf(info)...) {
+		node.TakeAway(uid)
+	}
+	return len(node.Choose(asked.Request)) > 0
+}
+
+// endingOf returns the UIDs of the pods of a node that are being deleted.
+func endingOf(info fwk.NodeInfo) []string {
+	var ending []string
+	for _, one := range info.GetPods() {
+		if pod := one.GetPod(); pod.DeletionTimestamp != nil {
+			ending = append(ending, string(pod.UID))
+		}
+	}
+	return ending
+}
+
 // RemovePod implements fwk.PreFilterExtensions.
 func (p *Plugin) RemovePod(
 	_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, info fwk.NodeInfo,
@@ -81,12 +127,10 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 		return
 	}
 	asked := cluster.Ask(pod, resources)
-	ending, less := p.cluster.Unreleased(info.Node().Name), []string(nil)
+	ending := append(p.cluster.Unreleased(info.Node().Name), endingOf(info)...)
+	var less []string
 	for _, one := range info.GetPods() {
-		other := one.GetPod()
-		if other.DeletionTimestamp != nil {
-			ending = append(ending, string(other.UID))
-		} else if podapi.Priority(other) < podapi.Priority(pod) {
+		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
 			less = append(less, string(other.UID))
 		}
 	}

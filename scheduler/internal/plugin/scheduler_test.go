@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"gpushare.io/scheduler/internal/allocation"
@@ -120,8 +121,7 @@ func TestOrdinaryPodsAreLeftToTheOthers(t *testing.T) {
 }
 
 func TestWordsAreThoseOfTheExtender(t *testing.T) {
-	w := newWorld(t, node("gpu-1", 1, "x", 0, 10))
-	w.addNode("cpu-1")
+	w := newWorld(t, node("gpu-1", 1, "x", 0, 10), &sharenode.Node{Name: "cpu-1"})
 	w.create("large", 20)
 	message := w.waitRefused("large")
 	for _, want := range []string{
@@ -225,6 +225,16 @@ func TestPreemptionFreesOneCardWithTheFewestPods(t *testing.T) {
 	w.waitBound("plain")
 	w.create("important", 16, priority(10))
 	w.eventually("big is gone", func() bool { return w.pod("big") == nil })
+	// Until its node has released the units it is tried in vain, and nobody else has to go.
+	w.eventually("it is nominated", func() bool { return w.pod("important").Status.NominatedNodeName != "" })
+	before := w.attempts.of("important")
+	activate := func() bool {
+		waiting := map[string]*v1.Pod{"important": w.pod("important")}
+		w.sched.SchedulingQueue.Activate(klog.Background(), waiting)
+		return w.attempts.of("important") > before+1
+	}
+	w.eventually("it was tried again", activate)
+	time.Sleep(tickTime)
 	w.report(node("gpu-1", 2, "uid-x", 0, 8, "uid-y", 0, 8))
 	w.waitBound("important")
 	for _, name := range []string{"x", "y", "plain"} {
@@ -282,7 +292,9 @@ func TestUnitsOfABindingThatFailsAreGivenBack(t *testing.T) {
 func TestOurPluginComesFirst(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1))
 	enabled := w.sched.Profiles[schedulerName].ListPlugins()
-	for point, set := range map[string]config.PluginSet{"Filter": enabled.Filter, "Bind": enabled.Bind} {
+	for point, set := range map[string]config.PluginSet{
+		"Filter": enabled.Filter, "PostFilter": enabled.PostFilter, "Bind": enabled.Bind,
+	} {
 		if len(set.Enabled) < 2 || set.Enabled[0].Name != Name {
 			t.Errorf("%s: %v", point, set.Enabled)
 		}

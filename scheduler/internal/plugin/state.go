@@ -17,6 +17,8 @@ const stateKey fwk.StateKey = Name
 // podState is what is known of the pod of a scheduling cycle. A pod without one asks for nothing of ours.
 type podState struct {
 	asked *cluster.Asked
+	// isUnservable says that the pod itself is the reason: no node takes it.
+	isUnservable bool
 	// trials are, by node, what the scheduler tries: this pod beside others, or in their place.
 	trials map[string]*trial
 	// plans are those of the whole cycle, whichever copy of the state is looked at.

@@ -89,7 +89,7 @@ func readConfig(t *testing.T) *config.KubeSchedulerConfiguration {
 	return read.(*config.KubeSchedulerConfiguration)
 }
 
-// newWorld starts a scheduler, which the end of the test stops.
+// newWorld starts a scheduler, which the end of the test stops. A node without resources has no GPUShareNode.
 func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	t.Helper()
 	w := &world{
@@ -118,7 +118,9 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	}
 	w.sched = made
 	for _, node := range nodes {
-		w.report(node)
+		if len(node.Resources) > 0 {
+			w.report(node)
+		}
 		w.addNode(node.Name)
 	}
 	factory.Start(ctx.Done())
