@@ -274,7 +274,7 @@ func (r *nodeRecord) holderOf(name string, pod *Pod) *Holder {
 	if pod.holder != nil && pod.holder.Node == name {
 		return pod.holder
 	}
-	if known := r.holders[pod.UID]; known != nil || pod.holder != nil {
+	if known := r.holders[pod.UID]; known != nil {
 		return known
 	}
 	return pod.legacyHolder(r.share)
