@@ -61,6 +61,8 @@ def histories() -> Iterator[Json]:
     half = share("n1", **given("u", 2))
     lent = share("n1", **given("u", 2, 2, allocated=2))
     yield history("gone, and told of as lending less than it has", *both, bound, lent, gone, late)
+    yield history("gone, and told of in two containers", *both, bound, share("n1", **given("u", 2, 2)), gone)
+    yield history("gone while its plugin tells of it, and seen again", *both, bound, shown, gone, bound)
     yield history(
         "given back, gone, seen again and gone", *both, bound, shown, share("n1"), gone, bound, gone, late
     )

@@ -127,7 +127,7 @@ def use() -> Iterator[Json]:
         "one that would be gone lends", given("u", 8, 4, allocated=12), {}, pods=(four, other), gone=("u",)
     )
     yield memory(
-        "one that would be gone, and is not booked, lends", given("x", 6, 6, allocated=6), {}, gone=("x",)
+        "one that would be gone, and is not booked, lends", given("x", 6, 6, allocated=10), {}, gone=("x",)
     )
     yield memory(
         "one that would be gone has more than the total", given("x", 6, allocated=4), {}, gone=("x",)
@@ -165,6 +165,10 @@ def use() -> Iterator[Json]:
                 pods=(booked,),
                 gone=("other",),
             )
+    more = [node("n1", "Mixed", [mixed("n1", "Slices")[0] | given("x", 2, allocated=1)])]
+    yield cluster(
+        "mode Mixed: one that would be gone has more than the total", more, one(MEMORY, 1), gone=("x",)
+    )
     nothing = {"allocatedUnits": 0, "pods": given("x", 0)["pods"]}
     empty = [node("n1", "Mixed", [mixed("n1", "Slices")[0] | nothing])]
     yield cluster("mode Mixed: a lock without units", empty, one(SLICE, 1), one(MEMORY, 1), gone=("x",))

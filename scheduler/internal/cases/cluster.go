@@ -89,10 +89,11 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 			fits = append(fits, ranked)
 			answers[name] = bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
 		}
+		after := node.Clone()
 		for _, uid := range given.Gone {
-			node.TakeAway(uid)
+			after.TakeAway(uid)
 		}
-		answers[name].(object)["after"] = chosenOf(node.Choose(request))
+		answers[name].(object)["after"] = chosenOf(after.Choose(request))
 	}
 	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
 }

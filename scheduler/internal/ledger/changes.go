@@ -30,7 +30,7 @@ func (l *Ledger) put(holder *Holder) {
 	_, isUnreleased := l.unreleased[uid]
 	if before != nil && before.countsAs(holder) && !isUnreleased {
 		l.holders[uid] = holder
-		l.nodes[holder.Node].holders[uid] = holder
+		l.nodes[holder.Node].put(holder)
 		return
 	}
 	if isUnreleased {
@@ -125,16 +125,19 @@ func (r *nodeRecord) setShare(share *sharenode.Node) {
 	}
 	maps.DeleteFunc(r.gone, func(uid string, _ time.Time) bool { return !isReported(share, uid) })
 	r.share = share
+	r.last.Store(nil)
 }
 
 func (r *nodeRecord) put(holder *Holder) {
 	delete(r.gone, holder.UID)
 	r.holders[holder.UID] = holder
+	r.last.Store(nil)
 }
 
 func (r *nodeRecord) remove(uid string) {
 	delete(r.holders, uid)
 	delete(r.givenBack, uid)
+	r.last.Store(nil)
 }
 
 // isReportedInFull says whether the GPUShareNode reports as many units as the pod has by our records: the kubelet

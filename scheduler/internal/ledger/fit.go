@@ -91,7 +91,7 @@ func (n *Node) choosePart(part cards.Part, chosen []tried) tried {
 	if !n.isOpen() || !n.share.Serves(part.Name) {
 		return tried{}
 	}
-	left := n.seenAs(part.Class)
+	left := n.seen[part.Class]
 	for _, earlier := range chosen {
 		left = without(left, earlier.Shares)
 	}
@@ -117,7 +117,7 @@ func (n *Node) Fit(request cards.Request) (cards.Ranked, *Refusal) {
 		return cards.Ranked{}, n.refusal(n.Room(), request)
 	}
 	class, shares := chosen[0].Part.Class, chosen[0].Shares
-	candidate := cards.NewCandidate(n.seenAs(class), shares, class, n.classes, n.share.ComputeScore)
+	candidate := cards.NewCandidate(n.seen[class], shares, class, n.classes, n.share.ComputeScore)
 	strategy := n.share.Strategy
 	return cards.Ranked{Node: n.share.Name, Strategy: strategy, Key: candidate.Key(strategy)}, nil
 }

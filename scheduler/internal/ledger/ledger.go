@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gpushare.io/scheduler/internal/cards"
@@ -63,6 +64,15 @@ type nodeRecord struct {
 	// givenBack are the UIDs of the holders that a GPUShareNode reported in full, and that the next one did not
 	// name.
 	givenBack map[string]bool
+	// last is the answer to the last question for the node's sums; nil after every change. Pods come in bursts, and
+	// each asks about thousands of nodes of which few have changed.
+	last atomic.Pointer[sums]
+}
+
+// sums are those of a node with pods.
+type sums struct {
+	pods []*Pod
+	node *Node
 }
 
 // New returns a Ledger that knows nothing.
@@ -194,6 +204,9 @@ func (l *Ledger) PodGone(uid string, now time.Time) {
 		l.deleteFrom(nodes, uid, now)
 	default:
 		l.unreleased[uid] = unreleasedPod{nodes, now}
+		for _, name := range nodes {
+			l.nodes[name].last.Store(nil)
+		}
 	}
 }
 
@@ -250,14 +263,23 @@ func (l *Ledger) Resources() []cards.Resource {
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
-// only the ledger knows.
+// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it, and never pods.
 func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	record := l.nodes[name]
 	if record == nil {
-		record = &nodeRecord{}
+		return NewNode(nil, nil)
 	}
+	if last := record.last.Load(); last != nil && slices.Equal(last.pods, pods) {
+		return last.node
+	}
+	node := l.sumsOf(name, record, pods)
+	record.last.Store(&sums{pods, node})
+	return node
+}
+
+func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {
 	holders := make([]*Holder, 0, len(pods))
 	for _, pod := range pods {
 		if holder := record.holderOf(name, pod); holder != nil {
