@@ -202,7 +202,7 @@ def _update(pod: Json) -> PodUpdate:
 
 def _cluster(given: Json) -> Json:
     world = World()
-    names = [name for raw in given["nodes"] if (name := world.set_share(raw))]
+    names = [*dict.fromkeys(name for raw in given["nodes"] if (name := world.set_share(raw)))]
     for pod in given.get("pods", ()):
         world.set_pod(pod)
     return {

@@ -61,7 +61,14 @@ def histories() -> Iterator[Json]:
     half = share("n1", **given("u", 2))
     lent = share("n1", **given("u", 2, 2, allocated=2))
     yield history("gone, and told of as lending less than it has", *both, bound, lent, gone, late)
-    yield history("gone, and told of in two containers", *both, bound, share("n1", **given("u", 2, 2)), gone)
+    yield history(
+        "gone, and told of in two containers",
+        *both,
+        bound,
+        share("n1", **given("u", 2, 2)),
+        gone,
+        share("n1"),
+    )
     yield history("gone while its plugin tells of it, and seen again", *both, bound, shown, gone, bound)
     yield history(
         "given back, gone, seen again and gone", *both, bound, shown, share("n1"), gone, bound, gone, late
@@ -69,12 +76,12 @@ def histories() -> Iterator[Json]:
     yield history(
         "back on the first node, and told of a part", *both, bound, elsewhere, bound, half, gone, late
     )
-    exact = [step | {"at": at} for at, step in ((0, share("n1")), (1, bound), (1000, gone))]
-    counts = [{**expire, "at": at} for at in (4999, 5000)]
+    exact = [step | {"at": at} for at, step in ((0, share("n1")), (125, bound), (1000, gone))]
+    counts = [{**expire, "at": at} for at in (4875, 5000)]
     yield history("gone for as long as its plugin may take", *exact, *counts)
-    waits = [step | {"at": at} for at, step in ((0, share("n1")), (1, bound), (2, shown), (1000, gone))]
+    waits = [step | {"at": at} for at, step in ((0, share("n1")), (125, bound), (250, shown), (1000, gone))]
     yield history(
-        "kept by the kubelet for a minute", *waits, *({**expire, "at": at} for at in (60_999, 61_000))
+        "kept by the kubelet for a minute", *waits, *({**expire, "at": at} for at in (60_875, 61_000))
     )
     legacy = {
         "uid": "u",

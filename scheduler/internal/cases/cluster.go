@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"gpushare.io/scheduler/internal/allocation"
@@ -28,7 +29,7 @@ func answerCluster(given clusterQuestion) any {
 	world := newWorld()
 	names := []string{}
 	for _, raw := range given.Nodes {
-		if name, ok := world.setShare(raw); ok {
+		if name, ok := world.setShare(raw); ok && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
