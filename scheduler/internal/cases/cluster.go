@@ -83,20 +83,26 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 	var fits []cards.Ranked
 	for _, name := range names {
 		node := world.node(name)
+		told := bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
 		ranked, refusal := node.Fit(request)
 		if refusal != nil {
-			answers[name] = refused(refusal, request)
+			told = refused(refusal, request)
 		} else {
-			fits = append(fits, ranked)
-			answers[name] = bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
+			told["key"], fits = ranked.Key, append(fits, ranked)
 		}
-		after := node.Clone()
-		for _, uid := range given.Gone {
-			after.TakeAway(uid)
-		}
-		answers[name].(object)["after"] = chosenOf(after.Choose(request))
+		told["after"] = chosenOf(without(node, given.Gone).Choose(request))
+		answers[name] = told
 	}
 	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
+}
+
+// without returns what a node would be if some pods were gone.
+func without(node *ledger.Node, gone []string) *ledger.Node {
+	after := node.Clone()
+	for _, uid := range gone {
+		after.TakeAway(uid)
+	}
+	return after
 }
 
 // answerHolder returns on which nodes a pod may be that has units already.
@@ -118,10 +124,12 @@ func refused(refusal *ledger.Refusal, request cards.Request) object {
 	}
 }
 
-// bound returns what a pod would get of a node, and what its Binding would write.
+// bound returns what a pod would get of a node, and what its Binding would write; nothing where it does not fit.
 func bound(world *world, node *ledger.Node, uid string, request cards.Request, now time.Time) object {
-	ranked, _ := node.Fit(request)
 	holder, choices := node.Reserve(uid, request)
+	if holder == nil {
+		return nil
+	}
 	share := world.book.ShareNode(holder.Node)
 	written := binding.Of(binding.AllocationOf(holder, request, share, now), share, now)
 	reasons := []string{}
@@ -129,7 +137,7 @@ func bound(world *world, node *ledger.Node, uid string, request cards.Request, n
 		reasons = append(reasons, choice.Reason)
 	}
 	return object{
-		"key": ranked.Key, "chosen": chosenOf(choices), "reasons": reasons,
+		"chosen": chosenOf(choices), "reasons": reasons,
 		"annotations": written.Annotations, "room": written.Room,
 	}
 }

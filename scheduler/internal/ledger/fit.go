@@ -20,14 +20,6 @@ type ResourceRoom struct {
 	cards.Room
 }
 
-// ClosedReason says why a node that shares cards takes no pods of ours; empty when it does.
-func (n *Node) ClosedReason() string {
-	if n.share == nil {
-		return ""
-	}
-	return n.share.ClosedReason
-}
-
 func (n *Node) isOpen() bool { return n.share != nil && n.share.ClosedReason == "" }
 
 // Room returns what the node offers of each resource that it serves; nothing where it takes no pods of ours.
