@@ -242,8 +242,10 @@ def _ask(ledger: Ledger, names: list[str], ask: Json, given: Json) -> Json:
         held = filter_nodes(ledger, names, uid=ask["uid"], request=request)
         return {"reason": "", "held": {name: held.unresolvable.get(name, "") for name in names}}
     answers = dict(zip(names, ledger.answers(names, request), strict=True))
+    result = filter_nodes(ledger, names, uid=ask["uid"], request=request)
     return {
         "reason": "",
+        "sentences": result.failed | result.unresolvable,
         "nodes": {
             name: _told(ledger, name, found, ask["uid"], request, given) for name, found in answers.items()
         },

@@ -289,6 +289,20 @@ def closed() -> Iterator[Json]:
     for name, written in nodes.items():
         yield cluster(f"GPUShareNode: {name}", [written], one(MEMORY, 2))
     card_twice = '{"cards":[{"uuid":"a","units":1,"units":2}]}'
+    waiting = [
+        node(
+            f"n{number}",
+            "Memory",
+            cards(f"n{number}", 16),
+            conditions=registered("False", f"waits {number % 4}"),
+        )
+        for number in range(1, 6)
+    ]
+    yield cluster("many closed nodes: in brief", waiting, one(MEMORY, 2))
+    yield cluster("few closed nodes: in full", waiting[:3], one(MEMORY, 2))
+    sizes = [node(f"n{number}", "Memory", cards(f"n{number}", number)) for number in (2, 8, 4)]
+    several = spec(container("a", {MEMORY: "5"}), container("b", {MEMORY: "6"}))
+    yield cluster("the nearest node's amounts", [*sizes, node("n9", "Slices", cards("n9", 2))], several)
     twice = f'{{"metadata":{{"name":"no"}},"metadata":{{"name":"n1"}},"Spec":1,"status":{card_twice}}}'
     yield cluster("GPUShareNode: equal keys, the last counts", [twice], one(MEMORY, 2))
     yield cluster("GPUShareNode: no name", [{"metadata": {}}, node("n1", "Memory", plain)], one(MEMORY, 2))

@@ -79,21 +79,46 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 	if world.book.Holder(ask.UID) != nil {
 		return answerHolder(world, names, ask.UID, request)
 	}
-	answers := object{}
-	var fits []cards.Ranked
+	told := tally{world: world, ask: ask, request: request, answers: object{}}
 	for _, name := range names {
-		node := world.node(name)
-		told := bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
-		ranked, refusal := node.Fit(request)
-		if refusal != nil {
-			told = refused(refusal, request)
-		} else {
-			told["key"], fits = ranked.Key, append(fits, ranked)
-		}
-		told["after"] = chosenOf(without(node, given.Gone).Choose(request))
-		answers[name] = told
+		told.add(name, given)
 	}
-	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
+	return object{
+		"reason": "", "nodes": told.answers, "scores": cards.Scores(told.fits), "sentences": told.sentences(),
+	}
+}
+
+// tally is what is told of all nodes to a pod that asks.
+type tally struct {
+	world    *world
+	ask      askedPod
+	request  cards.Request
+	answers  object
+	fits     []cards.Ranked
+	unfit    []string
+	refusals []*ledger.Refusal
+}
+
+func (t *tally) add(name string, given clusterQuestion) {
+	node := t.world.node(name)
+	told := bound(t.world, node, t.ask.UID, t.request, time.UnixMicro(given.Now))
+	ranked, refusal := node.Fit(t.request)
+	if refusal != nil {
+		told = refused(refusal, t.request)
+		t.refusals, t.unfit = append(t.refusals, refusal), append(t.unfit, name)
+	} else {
+		told["key"], t.fits = ranked.Key, append(t.fits, ranked)
+	}
+	told["after"] = chosenOf(without(node, given.Gone).Choose(t.request))
+	t.answers[name] = told
+}
+
+func (t *tally) sentences() map[string]string {
+	sentences := map[string]string{}
+	for place, sentence := range ledger.Sentences(t.refusals, t.request) {
+		sentences[t.unfit[place]] = sentence
+	}
+	return sentences
 }
 
 // without returns what a node would be if some pods were gone.
