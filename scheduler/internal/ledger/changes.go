@@ -18,6 +18,20 @@ func (l *Ledger) node(name string) *nodeRecord {
 	return l.nodes[name]
 }
 
+// countServing counts a node that serves other resources than before; nil stands for none.
+func (l *Ledger) countServing(before, now *sharenode.Node) {
+	if before != nil {
+		for _, resource := range before.Resources {
+			l.serving[resource.Name]--
+		}
+	}
+	if now != nil {
+		for _, resource := range now.Resources {
+			l.serving[resource.Name]++
+		}
+	}
+}
+
 func (l *Ledger) forgetEmpty(name string) {
 	if node := l.nodes[name]; node.share == nil && len(node.holders) == 0 {
 		delete(l.nodes, name)

@@ -36,6 +36,8 @@ const (
 type Ledger struct {
 	mutex sync.RWMutex
 	nodes map[string]*nodeRecord
+	// serving is how many nodes serve each extended resource, by its name.
+	serving map[string]int
 	// holders are by pod UID, as seen last; those with a reservation as well.
 	holders map[string]*Holder
 	// earlier are, by pod UID, the other nodes on which the pod counts: its annotation named them before.
@@ -79,6 +81,7 @@ type sums struct {
 func New() *Ledger {
 	return &Ledger{
 		nodes:      map[string]*nodeRecord{},
+		serving:    map[string]int{},
 		holders:    map[string]*Holder{},
 		earlier:    map[string]map[string]bool{},
 		boundTo:    map[string]string{},
@@ -93,15 +96,14 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	node := l.node(share.Name)
+	l.countServing(node.share, share)
 	node.setShare(share)
 	l.countLegacy(share.Name)
-	for uid := range maps.Clone(l.earlier) {
-		if l.holders[uid].Node == share.Name {
+	for _, uid := range slices.Collect(maps.Keys(node.holders)) {
+		if holder := l.holders[uid]; holder != nil && holder.Node == share.Name {
 			l.countOnOneNode(uid)
 		}
-	}
-	for uid, pod := range maps.Clone(l.unreleased) {
-		if slices.Contains(pod.nodes, share.Name) && node.isReportedInFull(uid) {
+		if _, isUnreleased := l.unreleased[uid]; isUnreleased && node.isReportedInFull(uid) {
 			l.free(uid)
 		}
 	}
@@ -112,6 +114,7 @@ func (l *Ledger) DropShareNode(name string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if node := l.nodes[name]; node != nil {
+		l.countServing(node.share, nil)
 		node.setShare(nil)
 		l.forgetEmpty(name)
 	}
@@ -234,14 +237,15 @@ func (l *Ledger) Expire(now time.Time) bool {
 func (l *Ledger) Unreleased(name string) []string {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
-	var uids []string
-	for uid, pod := range l.unreleased {
-		if slices.Contains(pod.nodes, name) {
+	node := l.nodes[name]
+	if node == nil {
+		return nil
+	}
+	uids := slices.Collect(maps.Keys(node.gone))
+	for uid := range node.holders {
+		if _, is := l.unreleased[uid]; is {
 			uids = append(uids, uid)
 		}
-	}
-	if node := l.nodes[name]; node != nil {
-		uids = slices.AppendSeq(uids, maps.Keys(node.gone))
 	}
 	slices.Sort(uids)
 	return slices.Compact(uids)
@@ -252,14 +256,7 @@ func (l *Ledger) Unreleased(name string) []string {
 func (l *Ledger) Resources() []cards.Resource {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
-	return dialects.Resources(func(name string) bool {
-		for _, node := range l.nodes {
-			if node.share != nil && node.share.Serves(name) {
-				return true
-			}
-		}
-		return false
-	})
+	return dialects.Resources(func(name string) bool { return l.serving[name] > 0 })
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
