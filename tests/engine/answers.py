@@ -39,11 +39,11 @@ from gpushare_extender.bind.binding import allocation_of, share_binding
 
 MAX_NUMBER = 2**48
 """The greatest whole number that Go reads, larger ones are read as this: no card has as many units."""
-LARGE = 2**47
-"""From here on numbers count as the same."""
+LARGE = 2**40
+"""From here on numbers count as the same, also those that were larger in another unit."""
 MAX_TOTAL = 2**63 - 1
 _OF_A_PARSER = re.compile("its GPUShareNode cannot be read: .*(malformed|truncated)", re.S)
-_LONG_NUMBER = re.compile("[0-9]{15,}")
+_LONG_NUMBER = re.compile("[0-9]{13,}")
 
 
 def answer(case: Json) -> Any:

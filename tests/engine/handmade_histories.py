@@ -99,6 +99,11 @@ def histories() -> Iterator[Json]:
         late,
     )
     yield history("a replaced system's pod, annotated then", {"share": volcano}, {"pod": legacy}, bound, gone)
+    alien = {"pod": pod("u", "n1", {"n2-1": 8}, named="n2")}
+    only = {"share": volcano}, share("n2")
+    yield history(
+        "a replaced system's pod, annotated with another node before", *only, alien, {"pod": legacy}, gone
+    )
     replaced = {"pod": legacy}
     yield history(
         "an annotation that a replaced system's one replaces", {"share": volcano}, bound, replaced, gone

@@ -41,6 +41,7 @@ func (l *Ledger) forgetEmpty(name string) {
 // put counts what a pod has now.
 func (l *Ledger) put(holder *Holder) {
 	uid, before := holder.UID, l.holders[holder.UID]
+	l.touchBound(uid)
 	_, isUnreleased := l.unreleased[uid]
 	if before != nil && before.countsAs(holder) && !isUnreleased {
 		l.holders[uid] = holder
@@ -60,6 +61,14 @@ func (l *Ledger) put(holder *Holder) {
 	l.holders[uid] = holder
 	l.node(holder.Node).put(holder)
 	l.countOnOneNode(uid)
+}
+
+// touchBound has the sums made anew of the node where a pod is bound: what counts there may depend on what the pod has
+// elsewhere.
+func (l *Ledger) touchBound(uid string) {
+	if node := l.nodes[l.boundTo[uid]]; node != nil {
+		node.last.Store(nil)
+	}
 }
 
 // countLegacy counts the pods of a node that only a replaced system wrote on, as soon as what they have is known.
@@ -91,6 +100,7 @@ func (l *Ledger) countOnOneNode(uid string) {
 
 // forget returns the nodes on which the pod still counts.
 func (l *Ledger) forget(uid string) []string {
+	l.touchBound(uid)
 	delete(l.reserved, uid)
 	delete(l.legacy, uid)
 	delete(l.boundTo, uid)

@@ -279,7 +279,7 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {
 	holders := make([]*Holder, 0, len(pods))
 	for _, pod := range pods {
-		if holder := record.holderOf(name, pod); holder != nil {
+		if holder := l.holderOf(name, record, pod); holder != nil {
 			holders = append(holders, holder)
 		}
 	}
@@ -288,15 +288,15 @@ func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {
 }
 
 // holderOf returns what a pod of the node has of it, nil where that is nothing. Where its annotation does not say,
-// what it said before counts.
-func (r *nodeRecord) holderOf(name string, pod *Pod) *Holder {
+// what it said before counts, and only where it never said anything what a replaced system wrote.
+func (l *Ledger) holderOf(name string, record *nodeRecord, pod *Pod) *Holder {
 	if pod.holder != nil && pod.holder.Node == name {
 		return pod.holder
 	}
-	if known := r.holders[pod.UID]; known != nil {
-		return known
+	if l.holders[pod.UID] != nil {
+		return record.holders[pod.UID]
 	}
-	return pod.legacyHolder(r.share)
+	return pod.legacyHolder(record.share)
 }
 
 // besides returns those who have units of a node and are not among shown, who are the node's pods by the scheduler's
