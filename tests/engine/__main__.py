@@ -31,8 +31,8 @@ class Difference(NamedTuple):
     go: Any
 
     def __str__(self) -> str:
-        case = json.dumps(self.case, ensure_ascii=False)
-        return f"{self.case['name']} at {self.path}\n  core: {self.core}\n  Go:   {self.go}\n  case: {case}"
+        place = f"{self.case['name']} ({self.case['kind']}) at {self.path}"
+        return f"{place}\n  core: {self.core}\n  Go:   {self.go}"
 
 
 def differences(program: Path, cases: Sequence[Json]) -> Iterator[Difference]:
@@ -60,17 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first one (%(default)s)")
     parser.add_argument("--seeds", type=int, default=1000, help="how many cases (%(default)s)")
     parser.add_argument("--show", type=int, default=3, help="differences that are printed (%(default)s)")
+    parser.add_argument("--cases", action="store_true", help="print their cases, too")
     parsed = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         go = toolchain.find_go(cache_folder(), report=to_stderr)
         program = go_engine.build(go, Path(folder) / "answer")
-        kinds, found = _compare(program, range(parsed.seed, parsed.seed + parsed.seeds), parsed.show)
+        seeds = range(parsed.seed, parsed.seed + parsed.seeds)
+        kinds, found = _compare(program, seeds, show=parsed.show, with_case=parsed.cases)
     drawn = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     print(f"{kinds.total()} cases ({drawn}): {found} differences")
     return 1 if found else 0
 
 
-def _compare(program: Path, seeds: range, show: int) -> tuple[Counter[str], int]:
+def _compare(program: Path, seeds: range, *, show: int, with_case: bool) -> tuple[Counter[str], int]:
     """Returns how many cases of each kind there were, and how many differences."""
     kinds: Counter[str] = Counter()
     found = 0
@@ -80,7 +82,7 @@ def _compare(program: Path, seeds: range, show: int) -> tuple[Counter[str], int]
         for difference in differences(program, cases):
             found += 1
             if found <= show:
-                print(difference, flush=True)
+                print(difference, *([json.dumps(difference.case)] if with_case else []), sep="\n", flush=True)
     return kinds, found
 
 

@@ -39,11 +39,11 @@ from gpushare_extender.bind.binding import allocation_of, share_binding
 
 MAX_NUMBER = 2**48
 """The greatest whole number that Go reads, larger ones are read as this: no card has as many units."""
-LARGE = 2**47
-"""From here on numbers count as the same."""
+LARGE = 2**40
+"""From here on numbers count as the same, also those that were larger in another unit."""
 MAX_TOTAL = 2**63 - 1
 _OF_A_PARSER = re.compile("its GPUShareNode cannot be read: .*(malformed|truncated)", re.S)
-_LONG_NUMBER = re.compile("[0-9]{15,}")
+_LONG_NUMBER = re.compile("[0-9]{13,}")
 
 
 def answer(case: Json) -> Any:
@@ -202,7 +202,7 @@ def _update(pod: Json) -> PodUpdate:
 
 def _cluster(given: Json) -> Json:
     world = World()
-    names = [name for raw in given["nodes"] if (name := world.set_share(raw))]
+    names = [*dict.fromkeys(name for raw in given["nodes"] if (name := world.set_share(raw)))]
     for pod in given.get("pods", ()):
         world.set_pod(pod)
     return {
@@ -242,8 +242,10 @@ def _ask(ledger: Ledger, names: list[str], ask: Json, given: Json) -> Json:
         held = filter_nodes(ledger, names, uid=ask["uid"], request=request)
         return {"reason": "", "held": {name: held.unresolvable.get(name, "") for name in names}}
     answers = dict(zip(names, ledger.answers(names, request), strict=True))
+    result = filter_nodes(ledger, names, uid=ask["uid"], request=request)
     return {
         "reason": "",
+        "sentences": result.failed | result.unresolvable,
         "nodes": {
             name: _told(ledger, name, found, ask["uid"], request, given) for name, found in answers.items()
         },

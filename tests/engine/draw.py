@@ -91,12 +91,13 @@ def _as_text(random: Random, share: Json) -> Json | str:
 
 
 def _history(random: Random) -> Json:
+    """Times are in milliseconds, and as numbers with a point they are exact seconds."""
     steps: list[Json] = []
     now, asked = 0, policy(random)
     if random.random() < 0.8:
         steps += [{"share": share_node(random, name, UIDS, asked=asked, use=0.1), "at": 0} for name in NODES]
     for serial in range(random.randint(4, 24)):
-        now += random.choice([0, 1, 500, 1000, 3999, 4000, 60_000])
+        now += random.choice([0, 125, 500, 1000, 3875, 4000, 59_875, 60_000])
         steps.append(_step(random, serial, asked) | {"at": now})
     return {"nodes": [*NODES], "steps": steps}
 

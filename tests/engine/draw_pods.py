@@ -12,7 +12,7 @@ from gpushare_core.text.json_object import Json
 
 MEMORY, SLICE, CARD = "gpushare.io/memory", "gpushare.io/slice", "gpushare.io/card"
 NAMES = ("main", "side", "init", "warm", "log", "last")
-UNITS = ("1Gi", "2Gi", "512Mi", "1024Mi", "1/2 card", "1/3 card", "1 card", "256", "what", "1G")
+UNITS = ("1Gi", "2Gi", "512Mi", "1024Mi", "1/2 card", "1/3 card", "1 card", "300Mi", "what", "1G")
 _SUFFIXES = (
     "",
     "",

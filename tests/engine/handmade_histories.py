@@ -58,6 +58,31 @@ def histories() -> Iterator[Json]:
     )
     yield history("what does not fit is not reserved", share("n1", **given("u", 16)), bound, ask, ask)
     yield history("seen again after it was gone", *both, bound, gone, bound, late)
+    half = share("n1", **given("u", 2))
+    lent = share("n1", **given("u", 2, 2, allocated=2))
+    yield history("gone, and told of as lending less than it has", *both, bound, lent, gone, late)
+    yield history(
+        "gone, and told of in two containers",
+        *both,
+        bound,
+        share("n1", **given("u", 2, 2)),
+        gone,
+        share("n1"),
+    )
+    yield history("gone while its plugin tells of it, and seen again", *both, bound, shown, gone, bound)
+    yield history(
+        "given back, gone, seen again and gone", *both, bound, shown, share("n1"), gone, bound, gone, late
+    )
+    yield history(
+        "back on the first node, and told of a part", *both, bound, elsewhere, bound, half, gone, late
+    )
+    exact = [step | {"at": at} for at, step in ((0, share("n1")), (125, bound), (1000, gone))]
+    counts = [{**expire, "at": at} for at in (4875, 5000)]
+    yield history("gone for as long as its plugin may take", *exact, *counts)
+    waits = [step | {"at": at} for at, step in ((0, share("n1")), (125, bound), (250, shown), (1000, gone))]
+    yield history(
+        "kept by the kubelet for a minute", *waits, *({**expire, "at": at} for at in (60_875, 61_000))
+    )
     legacy = {
         "uid": "u",
         "node": "n1",
@@ -74,4 +99,13 @@ def histories() -> Iterator[Json]:
         late,
     )
     yield history("a replaced system's pod, annotated then", {"share": volcano}, {"pod": legacy}, bound, gone)
+    alien = {"pod": pod("u", "n1", {"n2-1": 8}, named="n2")}
+    only = {"share": volcano}, share("n2")
+    yield history(
+        "a replaced system's pod, annotated with another node before", *only, alien, {"pod": legacy}, gone
+    )
+    replaced = {"pod": legacy}
+    yield history(
+        "an annotation that a replaced system's one replaces", {"share": volcano}, bound, replaced, gone
+    )
     yield history("a replaced system's pod that is gone at once", {"pod": legacy}, gone, {"share": volcano})

@@ -65,6 +65,10 @@ def modes() -> Iterator[Json]:
         yield cluster(
             f"{strategy}: several classes together", [*open_, sizes[0]], three, spec(*three["containers"][:2])
         )
+    beside = [card(f"n1-{place}", 1, numaNode=0, linkGroup=0) for place in range(3)]
+    yield cluster(
+        "whole cards: all of them are near", [node("n1", "Exclusive", beside)], one(CARD, 1), one(CARD, 2)
+    )
     lending = spec(
         container("main", {SLICE: "1"}),
         init=(container("i", {SLICE: "2"}), container("s", {SLICE: "1"}, restartPolicy="Always")),
@@ -122,6 +126,15 @@ def use() -> Iterator[Json]:
     yield memory(
         "one that would be gone lends", given("u", 8, 4, allocated=12), {}, pods=(four, other), gone=("u",)
     )
+    yield memory(
+        "one that would be gone, and is not booked, lends", given("x", 6, 6, allocated=10), {}, gone=("x",)
+    )
+    yield memory(
+        "one that would be gone has more than the total", given("x", 6, allocated=4), {}, gone=("x",)
+    )
+    two = {"allocatedUnits": 6, "pods": [*given("u", 4, 4)["pods"], *given("x", 4, 4)["pods"]]}
+    yield memory("one of two that lend is booked", two, {}, pods=(four,))
+    yield memory("one of two that lend is booked, and would be gone", two, {}, pods=(four,), gone=("u",))
     yield memory("a card of another unit", {}, {}, pods=(pod("u", "n1", {"n1-0": 4}, unit="3Gi"),))
     yield memory("a smaller unit is rounded up", {}, {}, pods=(pod("u", "n1", {"n1-0": 5}, unit="512Mi"),))
     small = pod("u", "n1", {"n1-0": 5}, unit="512Mi")
@@ -152,6 +165,24 @@ def use() -> Iterator[Json]:
                 pods=(booked,),
                 gone=("other",),
             )
+    more = [node("n1", "Mixed", [mixed("n1", "Slices")[0] | given("x", 2, allocated=1)])]
+    yield cluster(
+        "mode Mixed: one that would be gone has more than the total", more, one(MEMORY, 1), gone=("x",)
+    )
+    nothing = {"allocatedUnits": 0, "pods": given("x", 0)["pods"]}
+    empty = [node("n1", "Mixed", [mixed("n1", "Slices")[0] | nothing])]
+    yield cluster("mode Mixed: a lock without units", empty, one(SLICE, 1), one(MEMORY, 1), gone=("x",))
+    left = [node("n1", "Mixed", [mixed("n1", "Slices")[0] | given("other", 1)])]
+    left[0]["status"]["cards"][0]["pods"] += nothing["pods"]
+    yield cluster(
+        "mode Mixed: a holder without units is left", left, one(SLICE, 1), one(MEMORY, 1), gone=("other",)
+    )
+    zero = pod("v", "n1", {"n1-0": 0}, unit="1/2 card")
+    booked = pod("u", "n1", {"n1-0": 1})
+    free = [node("n1", "Mixed", mixed("n1", ""))]
+    yield cluster(
+        "mode Mixed: no units of another class", free, one(MEMORY, 1), one(SLICE, 1), pods=(zero, booked)
+    )
     legacy = {
         "uid": "u",
         "node": "n1",
@@ -193,6 +224,44 @@ def closed() -> Iterator[Json]:
         "not registered": node("n1", "Memory", plain, conditions=registered("False", "it\nwaits\x1b[31m")),
         "a long message": node("n1", "Memory", plain, conditions=registered("Unknown", "é" * 600)),
         "another unit to come": node("n1", "Memory", plain, spec={"memoryUnit": "2Gi"}),
+        "another unit that is too fine": node(
+            "n1",
+            "Memory",
+            plain,
+            spec={"memoryUnit": "1Mi"},
+            conditions=[*registered("True", ""), {"type": "UnitTooFine", "status": "True"}],
+        ),
+        "isolation that fails": node(
+            "n1",
+            "Memory",
+            plain,
+            spec={"isolation": {"memory": "Hook"}},
+            conditions=[
+                *registered("True", ""),
+                {"type": "IsolationReady", "status": "False", "message": "no"},
+            ],
+        ),
+        "isolation of another kind": node(
+            "n1",
+            "Memory",
+            plain,
+            spec={"isolation": {"memory": "Driver"}},
+            isolation="Hook",
+            conditions=[
+                *registered("True", ""),
+                {"type": "IsolationReady", "status": "True", "message": "yes"},
+            ],
+        ),
+        "a message that is cut in an escape": node(
+            "n1", "Memory", plain, conditions=registered("False", "y" * 1017 + "\x00z" * 9)
+        ),
+        "a message that is cut in a character": node(
+            "n1", "Memory", plain, conditions=registered("False", "y" * 1020 + "é" * 9)
+        ),
+        "another dialect in force": node(
+            "n1", "Memory", plain, spec={"dialect": "aliyun.com"}, dialect="volcano.sh"
+        ),
+        "cards of unknown health": node("n1", "Memory", [card("n1-0", 16) | {"health": ""}, card("n1-1", 8)]),
         "another mode to come": node("n1", "Memory", plain, spec={"mode": "Mixed"}),
         "another unit that is kept back": node(
             "n1", "Memory", plain, spec={"memoryUnit": "2Gi", "unitChange": "Keep"}
@@ -220,6 +289,20 @@ def closed() -> Iterator[Json]:
     for name, written in nodes.items():
         yield cluster(f"GPUShareNode: {name}", [written], one(MEMORY, 2))
     card_twice = '{"cards":[{"uuid":"a","units":1,"units":2}]}'
+    waiting = [
+        node(
+            f"n{number}",
+            "Memory",
+            cards(f"n{number}", 16),
+            conditions=registered("False", f"waits {number % 4}"),
+        )
+        for number in range(1, 6)
+    ]
+    yield cluster("many closed nodes: in brief", waiting, one(MEMORY, 2))
+    yield cluster("few closed nodes: in full", waiting[:3], one(MEMORY, 2))
+    sizes = [node(f"n{number}", "Memory", cards(f"n{number}", number)) for number in (2, 8, 4)]
+    several = spec(container("a", {MEMORY: "5"}), container("b", {MEMORY: "6"}))
+    yield cluster("the nearest node's amounts", [*sizes, node("n9", "Slices", cards("n9", 2))], several)
     twice = f'{{"metadata":{{"name":"no"}},"metadata":{{"name":"n1"}},"Spec":1,"status":{card_twice}}}'
     yield cluster("GPUShareNode: equal keys, the last counts", [twice], one(MEMORY, 2))
     yield cluster("GPUShareNode: no name", [{"metadata": {}}, node("n1", "Memory", plain)], one(MEMORY, 2))

@@ -42,6 +42,7 @@ def written_on_pods() -> Iterator[Json]:
         "an escaped character": plain.replace('"c":4', '"\\ud83d\\ude00\\n\\u0001/":4'),
         "what has to be escaped": plain.replace('"c":4', '"\\"\\\\\\b\\f\\n\\r\\t\\u001f\x7f\u2028<>&":4'),
         "a control character": plain.replace('"c":4', '"\x01":4'),
+        "a tab in a text": plain.replace('"c":4', '"\t":4'),
         "text behind it": plain + "x",
         "a blank behind it": plain + " \n",
         "half of it": plain[: len(plain) // 2],
@@ -110,7 +111,9 @@ def written_on_pods() -> Iterator[Json]:
         "no number": {"enflame.com/gcu-device-id": "+1", "enflame.com/gcu-device-memory-request": "7"},
     }
     for name, written in claims.items():
-        yield {"name": f"claim: {name}", "kind": "claim", "given": {"annotations": written, "total": 5}}
+        for total in (5, 20):
+            question = {"annotations": written, "total": total}
+            yield {"name": f"claim: {name}, of {total}", "kind": "claim", "given": question}
 
 
 def requests() -> Iterator[Json]:

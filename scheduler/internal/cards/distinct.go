@@ -22,8 +22,6 @@ var (
 
 func everyCard(cards []Card, _ int64) ([]Card, string) { return cards, "" }
 
-func (distinctMode) UnitsOnCard(int64) int64 { return 1 }
-
 func (m distinctMode) Choose(cards []Card, amount int64, strategy Strategy) []Share {
 	pool, _ := m.pool(cards, amount)
 	return pick(pool, amount, 1, strategy)

@@ -5,8 +5,6 @@ import "fmt"
 // memoryMode gives all units of a request on one card.
 type memoryMode struct{}
 
-func (memoryMode) UnitsOnCard(amount int64) int64 { return amount }
-
 func (memoryMode) Choose(cards []Card, amount int64, strategy Strategy) []Share {
 	return pick(cards, 1, amount, strategy)
 }

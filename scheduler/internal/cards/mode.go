@@ -39,8 +39,6 @@ type Mode interface {
 	Explain(amount int64, room Room) string
 	// Containers returns what each container gets of the cards on which the units of a pod lie.
 	Containers(part Part, lending []string, cards []string) []ContainerShares
-	// UnitsOnCard returns the units that amount needs on each of its cards.
-	UnitsOnCard(amount int64) int64
 }
 
 // ContainerShares is what one container has.

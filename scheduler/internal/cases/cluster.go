@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"gpushare.io/scheduler/internal/allocation"
@@ -28,7 +29,7 @@ func answerCluster(given clusterQuestion) any {
 	world := newWorld()
 	names := []string{}
 	for _, raw := range given.Nodes {
-		if name, ok := world.setShare(raw); ok {
+		if name, ok := world.setShare(raw); ok && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -78,23 +79,55 @@ func answerAsk(world *world, names []string, ask askedPod, given clusterQuestion
 	if world.book.Holder(ask.UID) != nil {
 		return answerHolder(world, names, ask.UID, request)
 	}
-	answers := object{}
-	var fits []cards.Ranked
+	told := tally{world: world, ask: ask, request: request, answers: object{}}
 	for _, name := range names {
-		node := world.node(name)
-		ranked, refusal := node.Fit(request)
-		if refusal != nil {
-			answers[name] = refused(refusal, request)
-		} else {
-			fits = append(fits, ranked)
-			answers[name] = bound(world, node, ask.UID, request, time.UnixMicro(given.Now))
-		}
-		for _, uid := range given.Gone {
-			node.TakeAway(uid)
-		}
-		answers[name].(object)["after"] = chosenOf(node.Choose(request))
+		told.add(name, given)
 	}
-	return object{"reason": "", "nodes": answers, "scores": cards.Scores(fits)}
+	return object{
+		"reason": "", "nodes": told.answers, "scores": cards.Scores(told.fits), "sentences": told.sentences(),
+	}
+}
+
+// tally is what is told of all nodes to a pod that asks.
+type tally struct {
+	world    *world
+	ask      askedPod
+	request  cards.Request
+	answers  object
+	fits     []cards.Ranked
+	unfit    []string
+	refusals []*ledger.Refusal
+}
+
+func (t *tally) add(name string, given clusterQuestion) {
+	node := t.world.node(name)
+	told := bound(t.world, node, t.ask.UID, t.request, time.UnixMicro(given.Now))
+	ranked, refusal := node.Fit(t.request)
+	if refusal != nil {
+		told = refused(refusal, t.request)
+		t.refusals, t.unfit = append(t.refusals, refusal), append(t.unfit, name)
+	} else {
+		told["key"], t.fits = ranked.Key, append(t.fits, ranked)
+	}
+	told["after"] = chosenOf(without(node, given.Gone).Choose(t.request))
+	t.answers[name] = told
+}
+
+func (t *tally) sentences() map[string]string {
+	sentences := map[string]string{}
+	for place, sentence := range ledger.Sentences(t.refusals, t.request) {
+		sentences[t.unfit[place]] = sentence
+	}
+	return sentences
+}
+
+// without returns what a node would be if some pods were gone.
+func without(node *ledger.Node, gone []string) *ledger.Node {
+	after := node.Clone()
+	for _, uid := range gone {
+		after.TakeAway(uid)
+	}
+	return after
 }
 
 // answerHolder returns on which nodes a pod may be that has units already.
@@ -116,10 +149,12 @@ func refused(refusal *ledger.Refusal, request cards.Request) object {
 	}
 }
 
-// bound returns what a pod would get of a node, and what its Binding would write.
+// bound returns what a pod would get of a node, and what its Binding would write; nothing where it does not fit.
 func bound(world *world, node *ledger.Node, uid string, request cards.Request, now time.Time) object {
-	ranked, _ := node.Fit(request)
 	holder, choices := node.Reserve(uid, request)
+	if holder == nil {
+		return nil
+	}
 	share := world.book.ShareNode(holder.Node)
 	written := binding.Of(binding.AllocationOf(holder, request, share, now), share, now)
 	reasons := []string{}
@@ -127,7 +162,7 @@ func bound(world *world, node *ledger.Node, uid string, request cards.Request, n
 		reasons = append(reasons, choice.Reason)
 	}
 	return object{
-		"key": ranked.Key, "chosen": chosenOf(choices), "reasons": reasons,
+		"chosen": chosenOf(choices), "reasons": reasons,
 		"annotations": written.Annotations, "room": written.Room,
 	}
 }

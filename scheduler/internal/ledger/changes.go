@@ -18,6 +18,20 @@ func (l *Ledger) node(name string) *nodeRecord {
 	return l.nodes[name]
 }
 
+// countServing counts a node that serves other resources than before; nil stands for none.
+func (l *Ledger) countServing(before, now *sharenode.Node) {
+	if before != nil {
+		for _, resource := range before.Resources {
+			l.serving[resource.Name]--
+		}
+	}
+	if now != nil {
+		for _, resource := range now.Resources {
+			l.serving[resource.Name]++
+		}
+	}
+}
+
 func (l *Ledger) forgetEmpty(name string) {
 	if node := l.nodes[name]; node.share == nil && len(node.holders) == 0 {
 		delete(l.nodes, name)
@@ -27,12 +41,14 @@ func (l *Ledger) forgetEmpty(name string) {
 // put counts what a pod has now.
 func (l *Ledger) put(holder *Holder) {
 	uid, before := holder.UID, l.holders[holder.UID]
+	l.touchBound(uid)
 	_, isUnreleased := l.unreleased[uid]
 	if before != nil && before.countsAs(holder) && !isUnreleased {
 		l.holders[uid] = holder
-		l.nodes[holder.Node].holders[uid] = holder
+		l.nodes[holder.Node].put(holder)
 		return
 	}
+	l.touch(l.boundTo[uid])
 	if isUnreleased {
 		l.free(uid)
 	}
@@ -47,6 +63,14 @@ func (l *Ledger) put(holder *Holder) {
 	l.node(holder.Node).put(holder)
 	l.touch(holder.Node)
 	l.countOnOneNode(uid)
+}
+
+// touchBound has the sums made anew of the node where a pod is bound: what counts there may depend on what the pod has
+// elsewhere.
+func (l *Ledger) touchBound(uid string) {
+	if node := l.nodes[l.boundTo[uid]]; node != nil {
+		node.last.Store(nil)
+	}
 }
 
 // countLegacy counts the pods of a node that only a replaced system wrote on, as soon as what they have is known.
@@ -78,6 +102,7 @@ func (l *Ledger) countOnOneNode(uid string) {
 
 // forget returns the nodes on which the pod still counts.
 func (l *Ledger) forget(uid string) []string {
+	l.touchBound(uid)
 	delete(l.reserved, uid)
 	delete(l.legacy, uid)
 	delete(l.boundTo, uid)
@@ -132,16 +157,19 @@ func (r *nodeRecord) setShare(share *sharenode.Node) {
 	}
 	maps.DeleteFunc(r.gone, func(uid string, _ time.Time) bool { return !isReported(share, uid) })
 	r.share = share
+	r.last.Store(nil)
 }
 
 func (r *nodeRecord) put(holder *Holder) {
 	delete(r.gone, holder.UID)
 	r.holders[holder.UID] = holder
+	r.last.Store(nil)
 }
 
 func (r *nodeRecord) remove(uid string) {
 	delete(r.holders, uid)
 	delete(r.givenBack, uid)
+	r.last.Store(nil)
 }
 
 // isReportedInFull says whether the GPUShareNode reports as many units as the pod has by our records: the kubelet

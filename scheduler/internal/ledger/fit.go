@@ -20,14 +20,6 @@ type ResourceRoom struct {
 	cards.Room
 }
 
-// ClosedReason says why a node that shares cards takes no pods of ours; empty when it does.
-func (n *Node) ClosedReason() string {
-	if n.share == nil {
-		return ""
-	}
-	return n.share.ClosedReason
-}
-
 func (n *Node) isOpen() bool { return n.share != nil && n.share.ClosedReason == "" }
 
 // Room returns what the node offers of each resource that it serves; nothing where it takes no pods of ours.
@@ -57,7 +49,7 @@ func (n *Node) roomFor(class cards.Class) cards.Room {
 }
 
 // Choose returns what each resource of request gets; nothing when they do not fit together. No card serves two
-// classes. Memory chooses first: not every card is large enough for it.
+// classes. Memory, the first of the classes, chooses first: not every card is large enough for it.
 func (n *Node) Choose(request cards.Request) []Choice {
 	var choices []Choice
 	for _, one := range n.choose(request) {
@@ -76,7 +68,7 @@ type tried struct {
 
 func (n *Node) choose(request cards.Request) []tried {
 	var chosen []tried
-	for _, part := range memoryFirst(request.Parts) {
+	for _, part := range request.Parts {
 		one := n.choosePart(part, chosen)
 		if len(one.Shares) == 0 {
 			return nil
@@ -86,25 +78,12 @@ func (n *Node) choose(request cards.Request) []tried {
 	return chosen
 }
 
-func memoryFirst(parts []cards.Part) []cards.Part {
-	if len(parts) < 2 {
-		return parts
-	}
-	rank := func(part cards.Part) int {
-		if part.Class == cards.Memory {
-			return 0
-		}
-		return 1
-	}
-	return slices.SortedStableFunc(slices.Values(parts), func(a, b cards.Part) int { return rank(a) - rank(b) })
-}
-
 // choosePart returns what one resource would get of the cards that chosen leaves.
 func (n *Node) choosePart(part cards.Part, chosen []tried) tried {
 	if !n.isOpen() || !n.share.Serves(part.Name) {
 		return tried{}
 	}
-	left := n.seenAs(part.Class)
+	left := n.seen[part.Class]
 	for _, earlier := range chosen {
 		left = without(left, earlier.Shares)
 	}
@@ -129,12 +108,8 @@ func (n *Node) Fit(request cards.Request) (cards.Ranked, *Refusal) {
 	if len(chosen) == 0 {
 		return cards.Ranked{}, n.refusal(n.Room(), request)
 	}
-	first := request.Parts[0]
-	shares := chosen[0].Shares
-	if len(chosen) > 1 {
-		shares = n.choosePart(first, nil).Shares
-	}
-	candidate := cards.NewCandidate(n.seenAs(first.Class), shares, first.Class, n.classes, n.share.ComputeScore)
+	class, shares := chosen[0].Part.Class, chosen[0].Shares
+	candidate := cards.NewCandidate(n.seen[class], shares, class, n.classes, n.share.ComputeScore)
 	strategy := n.share.Strategy
 	return cards.Ranked{Node: n.share.Name, Strategy: strategy, Key: candidate.Key(strategy)}, nil
 }

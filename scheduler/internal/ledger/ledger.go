@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gpushare.io/scheduler/internal/cards"
@@ -35,6 +36,8 @@ const (
 type Ledger struct {
 	mutex sync.RWMutex
 	nodes map[string]*nodeRecord
+	// serving is how many nodes serve each extended resource, by its name.
+	serving map[string]int
 	// holders are by pod UID, as seen last; those with a reservation as well.
 	holders map[string]*Holder
 	// earlier are, by pod UID, the other nodes on which the pod counts: its annotation named them before.
@@ -67,12 +70,22 @@ type nodeRecord struct {
 	givenBack map[string]bool
 	// version is what changes was at the node's last change.
 	version uint64
+	// last is the answer to the last question for the node's sums; nil after every change. Pods come in bursts, and
+	// each asks about thousands of nodes of which few have changed.
+	last atomic.Pointer[sums]
+}
+
+// sums are those of a node with pods.
+type sums struct {
+	pods []*Pod
+	node *Node
 }
 
 // New returns a Ledger that knows nothing.
 func New() *Ledger {
 	return &Ledger{
 		nodes:      map[string]*nodeRecord{},
+		serving:    map[string]int{},
 		holders:    map[string]*Holder{},
 		earlier:    map[string]map[string]bool{},
 		boundTo:    map[string]string{},
@@ -87,16 +100,15 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	node := l.node(share.Name)
+	l.countServing(node.share, share)
 	node.setShare(share)
 	l.touch(share.Name)
 	l.countLegacy(share.Name)
-	for uid := range maps.Clone(l.earlier) {
-		if l.holders[uid].Node == share.Name {
+	for _, uid := range slices.Collect(maps.Keys(node.holders)) {
+		if holder := l.holders[uid]; holder != nil && holder.Node == share.Name {
 			l.countOnOneNode(uid)
 		}
-	}
-	for uid, pod := range maps.Clone(l.unreleased) {
-		if slices.Contains(pod.nodes, share.Name) && node.isReportedInFull(uid) {
+		if _, isUnreleased := l.unreleased[uid]; isUnreleased && node.isReportedInFull(uid) {
 			l.free(uid)
 		}
 	}
@@ -107,6 +119,7 @@ func (l *Ledger) DropShareNode(name string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if node := l.nodes[name]; node != nil {
+		l.countServing(node.share, nil)
 		node.setShare(nil)
 		l.touch(name)
 		l.forgetEmpty(name)
@@ -200,6 +213,9 @@ func (l *Ledger) PodGone(uid string, now time.Time) {
 		l.deleteFrom(nodes, uid, now)
 	default:
 		l.unreleased[uid] = unreleasedPod{nodes, now}
+		for _, name := range nodes {
+			l.nodes[name].last.Store(nil)
+		}
 	}
 }
 
@@ -227,14 +243,15 @@ func (l *Ledger) Expire(now time.Time) bool {
 func (l *Ledger) Unreleased(name string) []string {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
-	var uids []string
-	for uid, pod := range l.unreleased {
-		if slices.Contains(pod.nodes, name) {
+	node := l.nodes[name]
+	if node == nil {
+		return nil
+	}
+	uids := slices.Collect(maps.Keys(node.gone))
+	for uid := range node.holders {
+		if _, is := l.unreleased[uid]; is {
 			uids = append(uids, uid)
 		}
-	}
-	if node := l.nodes[name]; node != nil {
-		uids = slices.AppendSeq(uids, maps.Keys(node.gone))
 	}
 	slices.Sort(uids)
 	return slices.Compact(uids)
@@ -245,28 +262,30 @@ func (l *Ledger) Unreleased(name string) []string {
 func (l *Ledger) Resources() []cards.Resource {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
-	return dialects.Resources(func(name string) bool {
-		for _, node := range l.nodes {
-			if node.share != nil && node.share.Serves(name) {
-				return true
-			}
-		}
-		return false
-	})
+	return dialects.Resources(func(name string) bool { return l.serving[name] > 0 })
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
-// only the ledger knows.
+// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it, and never pods.
 func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	record := l.nodes[name]
 	if record == nil {
-		record = &nodeRecord{}
+		return NewNode(nil, nil)
 	}
+	if last := record.last.Load(); last != nil && slices.Equal(last.pods, pods) {
+		return last.node
+	}
+	node := l.sumsOf(name, record, pods)
+	record.last.Store(&sums{pods, node})
+	return node
+}
+
+func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {
 	holders := make([]*Holder, 0, len(pods))
 	for _, pod := range pods {
-		if holder := record.holderOf(name, pod); holder != nil {
+		if holder := l.holderOf(name, record, pod); holder != nil {
 			holders = append(holders, holder)
 		}
 	}
@@ -275,15 +294,15 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 }
 
 // holderOf returns what a pod of the node has of it, nil where that is nothing. Where its annotation does not say,
-// what it said before counts.
-func (r *nodeRecord) holderOf(name string, pod *Pod) *Holder {
+// what it said before counts, and only where it never said anything what a replaced system wrote.
+func (l *Ledger) holderOf(name string, record *nodeRecord, pod *Pod) *Holder {
 	if pod.holder != nil && pod.holder.Node == name {
 		return pod.holder
 	}
-	if known := r.holders[pod.UID]; known != nil || pod.holder != nil {
-		return known
+	if l.holders[pod.UID] != nil {
+		return record.holders[pod.UID]
 	}
-	return pod.legacyHolder(r.share)
+	return pod.legacyHolder(record.share)
 }
 
 // besides returns those who have units of a node and are not among shown, who are the node's pods by the scheduler's

@@ -7,7 +7,8 @@ import (
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// Node is what is held of one node, and what follows from it. Use from one goroutine at a time.
+// Node is what is held of one node, and what follows from it. Only Add, TakeAway and PutBack change it: they are for
+// copies, made by Clone.
 type Node struct {
 	share   *sharenode.Node
 	holders []*Holder
@@ -17,7 +18,7 @@ type Node struct {
 	uses []use
 	// classes are those as which any card is in use, also one that the GPUShareNode does not name.
 	classes cards.ClassSet
-	// seen are the cards as each class sees them, made when they are asked for.
+	// seen are the cards as each class sees them that the node serves.
 	seen [len(cards.Classes) + 1][]cards.Card
 }
 
@@ -85,6 +86,9 @@ func (n *Node) count() {
 	}
 	for _, booked := range elsewhere {
 		n.classes = n.classes.With(n.useOf(booked, nil).class)
+	}
+	for _, resource := range n.share.Resources {
+		n.seen[resource.Class] = n.cardsAs(resource.Class)
 	}
 }
 
@@ -166,15 +170,13 @@ func (n *Node) amounts(place int, class cards.Class) (units, allocated int64) {
 	return units, units
 }
 
-// seenAs returns the cards with what is allocated of them now, as a class sees them.
-func (n *Node) seenAs(class cards.Class) []cards.Card {
-	if n.seen[class] == nil {
-		n.seen[class] = make([]cards.Card, len(n.share.Cards))
-		for place := range n.share.Cards {
-			n.seen[class][place] = n.cardAs(place, class)
-		}
+// cardsAs returns the cards with what is allocated of them now, as a class sees them.
+func (n *Node) cardsAs(class cards.Class) []cards.Card {
+	seen := make([]cards.Card, len(n.share.Cards))
+	for place := range seen {
+		seen[place] = n.cardAs(place, class)
 	}
-	return n.seen[class]
+	return seen
 }
 
 func (n *Node) cardAs(place int, class cards.Class) cards.Card {
@@ -192,11 +194,6 @@ func (n *Node) cardAs(place int, class cards.Class) cards.Card {
 	}
 }
 
-// Cards returns the cards of the GPUShareNode, by index, with what is allocated of them now, as a class sees them: one
-// that serves another class is full. The caller changes nothing of them.
-func (n *Node) Cards(class cards.Class) []cards.Card {
-	if n.share == nil {
-		return nil
-	}
-	return n.seenAs(class)
-}
+// Cards returns the cards of the GPUShareNode, by index, with what is allocated of them now, as a class sees them that
+// the node serves: one that serves another class is full. The caller changes nothing of them.
+func (n *Node) Cards(class cards.Class) []cards.Card { return n.seen[class] }

@@ -35,6 +35,7 @@ func (l *Ledger) touch(name string) {
 	if record := l.nodes[name]; record != nil {
 		l.changes++
 		record.version = l.changes
+		record.last.Store(nil)
 	}
 }
 

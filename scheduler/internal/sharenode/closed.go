@@ -15,8 +15,8 @@ const maxMessage = 1024
 
 // Why a node without a card that takes new pods is closed.
 const (
-	AllSick     = "node(s) without a healthy GPU card"
-	AllCordoned = "node(s) whose GPU cards are cordoned"
+	allSick     = "node(s) without a healthy GPU card"
+	allCordoned = "node(s) whose GPU cards are cordoned"
 )
 
 // closedReason returns the first reason that applies, in the order in which an administrator wants to know them.
@@ -130,9 +130,9 @@ func (o *object) noOpenCard() string {
 	}
 	switch {
 	case healthy == 0:
-		return AllSick
+		return allSick
 	case open == 0:
-		return AllCordoned
+		return allCordoned
 	}
 	return ""
 }

@@ -56,7 +56,7 @@ type offers struct {
 
 // Holder is a pod that has units of one card from the kubelet, known to the API or not.
 type Holder struct {
-	UID, Namespace, Name string
+	UID string
 	// Units is the sum over its containers: more than the pod holds where an init container lends to the next.
 	Units int64
 	// Least are the units of its largest container.

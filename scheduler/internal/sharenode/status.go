@@ -146,8 +146,8 @@ func readOffers(reader *jsontext.Reader) (offers, error) {
 
 // share is what one container has of a card.
 type share struct {
-	uid, namespace, name string
-	units                int64
+	uid   string
+	units int64
 }
 
 // readHolders returns one for each pod.
@@ -159,7 +159,7 @@ func readHolders(reader *jsontext.Reader) ([]Holder, error) {
 		place, known := places[share.uid]
 		if !known {
 			places[share.uid] = len(holders)
-			holders = append(holders, Holder{share.uid, share.namespace, share.name, share.units, share.units})
+			holders = append(holders, Holder{share.uid, share.units, share.units})
 			continue
 		}
 		holders[place].Units += share.units
@@ -178,11 +178,7 @@ func readShare(reader *jsontext.Reader) (share, error) {
 			found.uid, err = reader.Text()
 		case "units":
 			found.units, err = reader.Int()
-		case "namespace":
-			found.namespace, err = reader.Text()
-		case "name":
-			found.name, err = reader.Text()
-		case "container":
+		case "namespace", "name", "container":
 			_, err = reader.Text()
 		case "orphaned":
 			_, err = reader.Bool()

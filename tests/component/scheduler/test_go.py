@@ -1,4 +1,4 @@
-"""The scheduler's Go code has tests of its own, which run as part of this suite. Both engines are compared."""
+"""The Go code of the scheduler has tests of its own; both engines are compared."""
 
 import os
 import subprocess

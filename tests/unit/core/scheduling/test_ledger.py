@@ -129,9 +129,9 @@ class TestDepartures:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.pod_deleted("a", now=100.0)
         ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
-        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], {"a"})
+        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], frozenset({"a"}))
         ledger.free_unreleased(now=100.0 + GONE_SECONDS)
-        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], set())
+        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], frozenset())
 
     @pytest.mark.parametrize("told_first", [True, False])
     def test_what_it_has_told_of_one_container_says_nothing_of_the_next(
