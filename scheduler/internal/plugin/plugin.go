@@ -69,7 +69,11 @@ func (p *Plugin) PreFilter(
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
 	}
 	p.waiting.Add(pod, asked, p.cluster.Attempt())
-	state.Write(stateKey, &podState{asked: asked, plans: &plans{victims: map[string]*plan{}}})
+	state.Write(stateKey, &podState{
+		asked:   asked,
+		plans:   &plans{victims: map[string]*plan{}},
+		refused: &refusals{byNode: map[string]*ledger.Refusal{}},
+	})
 	return nil, nil
 }
 
@@ -103,6 +107,9 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, in
 	}
 	room := p.cluster.Room(info)
 	_, refusal := room.Fit(own.asked)
+	if refusal != nil {
+		own.refused.note(name, refusal)
+	}
 	return statusOf(refusal, own.asked.Request, room.Preempts())
 }
 

@@ -33,12 +33,34 @@ func (p *Plugin) PostFilter(
 	if own.isUnservable {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
+	own.reword(nodes)
 	nominated := pod.Status.NominatedNodeName
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// statuses are why nodes do not fit, for the scheduler's message about the pod.
+type statuses interface {
+	fwk.NodeToStatusReader
+	Set(node string, status *fwk.Status)
+}
+
+// reword gives nodes the same words that differ in amounts alone, as the extender does: the scheduler counts nodes by
+// their words.
+func (s *podState) reword(nodes fwk.NodeToStatusReader) {
+	writable, is := nodes.(statuses)
+	if !is {
+		return
+	}
+	for node, words := range s.refused.sentences(s.asked.Request) {
+		before := writable.Get(node)
+		if before.Plugin() == Name && before.Message() != words {
+			writable.Set(node, fwk.NewStatus(before.Code(), words).WithPlugin(Name))
+		}
+	}
 }
 
 // isBeingReleased says whether a request will fit a node without that anybody else goes.

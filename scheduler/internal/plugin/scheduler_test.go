@@ -139,6 +139,15 @@ func TestWordsAreThoseOfTheExtender(t *testing.T) {
 	}
 }
 
+func TestNodesThatDifferInAmountsHaveOneSentence(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1, "x", 0, 10), node("gpu-2", 1, "y", 0, 12), node("gpu-3", 1, "z", 0, 14))
+	w.create("a", 8)
+	want := "0/3 nodes are available: 3 insufficient GPU memory in one card: asked 8, largest free 6."
+	if message := w.waitRefused("a"); !strings.HasPrefix(message, want) {
+		t.Errorf("message: %s", message)
+	}
+}
+
 func TestAPodGoesToTheBestNode(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "x", 0, 8), node("gpu-3", 1))
 	w.create("half", 8)

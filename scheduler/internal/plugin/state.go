@@ -2,11 +2,13 @@ package plugin
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/sharenode"
@@ -23,10 +25,40 @@ type podState struct {
 	trials map[string]*trial
 	// plans are those of the whole cycle, whichever copy of the state is looked at.
 	plans *plans
+	// refused are why nodes do not fit.
+	refused *refusals
 	// scores are by node.
 	scores map[string]int64
 	// reserved is what the pod gets; nil until then.
 	reserved *reservation
+}
+
+// refusals are why nodes do not fit the pod, by node.
+type refusals struct {
+	mutex  sync.Mutex
+	byNode map[string]*ledger.Refusal
+}
+
+func (r *refusals) note(node string, refusal *ledger.Refusal) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.byNode[node] = refusal
+}
+
+// sentences returns for people why each node does not fit a request.
+func (r *refusals) sentences(request cards.Request) map[string]string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	names := slices.Sorted(maps.Keys(r.byNode))
+	of := make([]*ledger.Refusal, len(names))
+	for place, name := range names {
+		of[place] = r.byNode[name]
+	}
+	byNode := make(map[string]string, len(names))
+	for place, sentence := range ledger.Sentences(of, request) {
+		byNode[names[place]] = sentence
+	}
+	return byNode
 }
 
 // reservation is what a pod gets of a node, and the GPUShareNode by which that was chosen.

@@ -125,8 +125,13 @@ func (s *search) toFree(card string, part cards.Part, pods, gone []Pod) []Pod {
 	return s.fewest(there, units, hasRoom)
 }
 
+// cardFits says whether a card is one that a request could get: all units of memory are on one card, and one slice of
+// each.
 func cardFits(node *ledger.Node, uuid string, part cards.Part) bool {
-	units := cards.ModeOf(part.Class).UnitsOnCard(part.Total)
+	units := int64(1)
+	if part.Class == cards.Memory {
+		units = part.Total
+	}
 	for _, card := range node.Cards(part.Class) {
 		if card.UUID == uuid {
 			return card.Fits(units)
