@@ -261,6 +261,17 @@ func (c *Cluster) Reserve(holder *ledger.Holder) error {
 	return nil
 }
 
+// Forget notes that what the scheduler found of a node counts no longer: it was kept from it, or is no more.
+func (c *Cluster) Forget(node string) { c.historyOf(node).forget() }
+
+// IsReported says whether the plugin of a node reports a pod: its kubelet has admitted it.
+func (c *Cluster) IsReported(node string, uid types.UID) bool {
+	share := c.book.ShareNode(node)
+	return share != nil && slices.ContainsFunc(share.Cards, func(card sharenode.Card) bool {
+		return card.IsHeldBy(string(uid))
+	})
+}
+
 // Attempt says that an attempt of a pod begins, and returns its number; the first has 1.
 func (c *Cluster) Attempt() uint64 { return c.attempts.Add(1) }
 

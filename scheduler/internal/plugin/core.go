@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,8 @@ import (
 
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/pauses"
+	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
 	"gpushare.io/scheduler/internal/takeover"
 	"gpushare.io/scheduler/internal/waiting"
@@ -26,6 +29,7 @@ import (
 type core struct {
 	cluster *cluster.Cluster
 	waiting *waiting.Pods
+	pauses  *pauses.Pauses
 	budgets policylisters.PodDisruptionBudgetLister
 	clock   bindcall.Clock
 	// synced say whether all is known that was there at the start.
@@ -71,7 +75,7 @@ func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 // start begins to watch, and to wake pods, until ctx ends.
 func (c *core) start(ctx context.Context, handle fwk.Handle) error {
 	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) })
-	c.cluster = cluster.New(c.clock.Now, waker.note)
+	c.know(handle, waker.note)
 	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
 	if err != nil {
 		return fmt.Errorf("watching pods: %w", err)
@@ -85,15 +89,43 @@ func (c *core) start(ctx context.Context, handle fwk.Handle) error {
 	ticker := time.NewTicker(tickTime)
 	go func() {
 		defer ticker.Stop()
-		waker.run(ctx, c.cluster, ticker.C)
+		waker.run(ctx, c, ticker.C)
 	}()
 	return nil
+}
+
+// know has the core know nothing of the cluster yet. note is told which nodes may have more room than before.
+func (c *core) know(handle fwk.Handle, note func(node string)) {
+	c.cluster = cluster.New(c.clock.Now, note)
+	c.pauses = pauses.New(pauses.Cluster{
+		Now: c.clock.Now,
+		Read: func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+			return handle.ClientSet().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Rejection: func(node string, pod *v1.Pod) string {
+			share := c.cluster.ShareNode(node)
+			if share == nil {
+				return ""
+			}
+			return pauses.Rejection(pod, share.Resources, c.cluster.Resources())
+		},
+		Changed: func(node string) {
+			c.cluster.Forget(node)
+			note(node)
+		},
+	})
+}
+
+// setShareNode counts with what the plugin of a node reports.
+func (c *core) setShareNode(node *sharenode.Node) {
+	c.pauses.Reported(node.Name)
+	c.cluster.SetShareNode(node)
 }
 
 // watch begins to watch GPUShareNodes.
 func (c *core) watch(ctx context.Context, config *rest.Config) error {
 	watch, err := sharenodes.NewWatch(config, sharenodes.Handler{
-		Set: c.cluster.SetShareNode, Drop: c.cluster.DropShareNode,
+		Set: c.setShareNode, Drop: c.cluster.DropShareNode,
 	})
 	if err != nil {
 		return err
@@ -129,6 +161,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 			}
 			if pod, is := before.(*v1.Pod); is {
 				c.waiting.Remove(pod.UID)
+				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 				c.cluster.PodGone(pod.UID)
 			}
 		},

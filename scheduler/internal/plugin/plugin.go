@@ -102,6 +102,10 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, in
 	if refusal := p.cluster.HeldElsewhere(pod.UID, name); refusal != nil {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Words(own.asked.Request))
 	}
+	if reason := p.pauses.Reason(name); reason != "" {
+		own.refused.note(name, &ledger.Refusal{Message: reason, Kind: ledger.NodeClosed})
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	}
 	if trial := own.trials[name]; trial != nil {
 		return p.filterTrial(own, name, trial)
 	}
@@ -207,6 +211,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if err != nil {
 		return fwk.AsStatus(err)
 	}
+	p.pauses.Bound(pod, nodeName)
 	klog.FromContext(ctx).V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
 		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
 	return nil

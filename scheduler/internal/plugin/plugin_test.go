@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,7 +18,6 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"gpushare.io/scheduler/internal/bindcall"
-	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/victims"
 )
@@ -46,7 +44,7 @@ func newBench(t *testing.T, share *sharenode.Node, bound ...*v1.Pod) *bench {
 		t.Fatal(err)
 	}
 	made := newCore(handle, bindcall.RealClock())
-	made.cluster = cluster.New(time.Now, func(string) {})
+	made.know(handle, func(string) {})
 	made.cluster.SetShareNode(share)
 	for _, pod := range bound {
 		made.cluster.SetPod(pod)

@@ -298,6 +298,24 @@ func TestUnitsOfABindingThatFailsAreGivenBack(t *testing.T) {
 	w.waitBound("b")
 }
 
+func TestANodeWhoseKubeletRejectsPodsIsPaused(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1))
+	w.create("a", 4)
+	w.waitBound("a")
+	w.factory.core.pauses.Bound(w.pod("a"), "gpu-1") // the bind itself may not have come so far
+	w.change("a", func(pod *v1.Pod) {
+		pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
+	})
+	w.factory.core.podHandler().OnDelete(w.pod("a")) // as the watch of pods that have not ended
+	w.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+	w.create("b", 4)
+	want := "node takes no pods for 5 s: its kubelet rejected one (OutOfgpushare.io/memory)"
+	if message := w.waitRefused("b"); !strings.Contains(message, want) {
+		t.Errorf("message: %s", message)
+	}
+	w.waitBound("b")
+}
+
 func TestOurPluginComesFirst(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1))
 	enabled := w.sched.Profiles[schedulerName].ListPlugins()

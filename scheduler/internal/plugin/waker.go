@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/waiting"
 )
 
@@ -51,21 +50,21 @@ func (w *waker) note(node string) {
 }
 
 // run wakes pods until ctx ends.
-func (w *waker) run(ctx context.Context, nodes *cluster.Cluster, ticks <-chan time.Time) {
+func (w *waker) run(ctx context.Context, core *core, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.signal:
-			w.look(nodes)
+			w.look(core)
 		case <-ticks:
-			w.tick(nodes)
+			w.tick(core)
 		}
 	}
 }
 
 // look wakes the pods that fit a node which has changed.
-func (w *waker) look(nodes waiting.Nodes) {
+func (w *waker) look(core *core) {
 	w.mutex.Lock()
 	changed := w.changed
 	w.changed = map[string]bool{}
@@ -74,28 +73,33 @@ func (w *waker) look(nodes waiting.Nodes) {
 	}
 	w.mutex.Unlock()
 	for node := range changed {
-		w.waiting.Changed(node, nodes)
-		w.wake(node, nodes)
+		w.waiting.Changed(node, core.cluster)
+		w.wake(node, core)
 	}
 }
 
 // tick frees what has expired, and wakes those whose turn it is.
-func (w *waker) tick(nodes *cluster.Cluster) {
+func (w *waker) tick(core *core) {
 	w.mutex.Lock()
 	recent := w.recent
 	w.recent = map[string]bool{}
 	w.mutex.Unlock()
-	nodes.Expire()
+	core.cluster.Expire()
+	core.pauses.Tick()
 	for node := range recent {
-		w.waiting.Changed(node, nodes)
+		w.waiting.Changed(node, core.cluster)
 	}
 	for _, node := range w.waiting.Open() {
-		w.wake(node, nodes)
+		w.wake(node, core)
 	}
 }
 
-func (w *waker) wake(node string, nodes waiting.Nodes) {
-	if pods := w.waiting.Next(node, nodes); len(pods) > 0 {
+// wake wakes the pods whose turn it is, unless the node takes none for a while.
+func (w *waker) wake(node string, core *core) {
+	if core.pauses.Reason(node) != "" {
+		return
+	}
+	if pods := w.waiting.Next(node, core.cluster); len(pods) > 0 {
 		w.activate(pods)
 	}
 }

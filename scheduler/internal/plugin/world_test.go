@@ -135,7 +135,7 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 }
 
 // report has a node's plugin report.
-func (w *world) report(node *sharenode.Node) { w.factory.core.cluster.SetShareNode(node) }
+func (w *world) report(node *sharenode.Node) { w.factory.core.setShareNode(node) }
 
 func (w *world) addNode(name string) {
 	room := v1.ResourceList{
