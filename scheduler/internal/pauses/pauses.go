@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,6 +47,8 @@ type Pauses struct {
 	rejections map[string]int
 	paused     map[string]pause
 	reads      int
+	// number is how many nodes are paused: it is asked for every node in every attempt, and is nearly always 0.
+	number atomic.Int32
 }
 
 type bind struct {
@@ -68,6 +71,9 @@ func New(cluster Cluster) *Pauses {
 
 // Reason returns for people why a node takes no pods for a while; empty when it does.
 func (p *Pauses) Reason(node string) string {
+	if p.number.Load() == 0 {
+		return ""
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.paused[node].reason
@@ -123,6 +129,7 @@ func (p *Pauses) pause(node, reason string) {
 	}
 	p.paused[node] = pause{p.cluster.Now().Add(duration), fmt.Sprintf("node takes no pods for %.0f s: its kubelet rejected"+
 		" one (%s), the gpushare plugin there may be away", duration.Seconds(), reason)}
+	p.number.Store(int32(len(p.paused)))
 }
 
 // Reported says that the node's plugin is there: earlier rejections count no longer.
@@ -131,6 +138,7 @@ func (p *Pauses) Reported(node string) {
 	_, wasPaused := p.paused[node]
 	delete(p.paused, node)
 	delete(p.rejections, node)
+	p.number.Store(int32(len(p.paused)))
 	p.mutex.Unlock()
 	if wasPaused {
 		p.cluster.Changed(node)
@@ -153,6 +161,7 @@ func (p *Pauses) Tick() {
 			delete(p.rejections, bound.node) // a pod has stayed
 		}
 	}
+	p.number.Store(int32(len(p.paused)))
 	p.mutex.Unlock()
 	for _, node := range ended {
 		p.cluster.Changed(node)

@@ -70,9 +70,10 @@ func (p *Plugin) PreFilter(
 	}
 	p.waiting.Add(pod, asked, p.cluster.Attempt())
 	state.Write(stateKey, &podState{
-		asked:   asked,
-		plans:   &plans{victims: map[string]*plan{}},
-		refused: &refusals{byNode: map[string]*ledger.Refusal{}},
+		asked:    asked,
+		isHolder: p.cluster.Holder(pod.UID) != nil,
+		plans:    &plans{victims: map[string]*plan{}},
+		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
 	})
 	return nil, nil
 }
@@ -99,8 +100,10 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, in
 		return nil
 	}
 	name := info.Node().Name
-	if refusal := p.cluster.HeldElsewhere(pod.UID, name); refusal != nil {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Words(own.asked.Request))
+	if own.isHolder {
+		if refusal := p.cluster.HeldElsewhere(pod.UID, name); refusal != nil {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Words(own.asked.Request))
+		}
 	}
 	if reason := p.pauses.Reason(name); reason != "" {
 		own.refused.note(name, &ledger.Refusal{Message: reason, Kind: ledger.NodeClosed})

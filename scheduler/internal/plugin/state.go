@@ -21,6 +21,8 @@ type podState struct {
 	asked *cluster.Asked
 	// isUnservable says that the pod itself is the reason: no node takes it.
 	isUnservable bool
+	// isHolder says that the pod has units already: it must not get others.
+	isHolder bool
 	// trials are, by node, what the scheduler tries: this pod beside others, or in their place.
 	trials map[string]*trial
 	// plans are those of the whole cycle, whichever copy of the state is looked at.
