@@ -29,6 +29,8 @@ import (
 type core struct {
 	cluster *cluster.Cluster
 	waiting *waiting.Pods
+	// note is told which nodes may have more room than before.
+	note    func(node string)
 	pauses  *pauses.Pauses
 	budgets policylisters.PodDisruptionBudgetLister
 	clock   bindcall.Clock
@@ -94,9 +96,9 @@ func (c *core) start(ctx context.Context, handle fwk.Handle) error {
 	return nil
 }
 
-// know has the core know nothing of the cluster yet. note is told which nodes may have more room than before.
+// know has the core know nothing of the cluster yet.
 func (c *core) know(handle fwk.Handle, note func(node string)) {
-	c.cluster = cluster.New(c.clock.Now, note)
+	c.note, c.cluster = note, cluster.New(c.clock.Now, note)
 	c.pauses = pauses.New(pauses.Cluster{
 		Now: c.clock.Now,
 		Read: func(ctx context.Context, namespace, name string) (*v1.Pod, error) {

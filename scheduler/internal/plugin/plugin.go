@@ -184,6 +184,9 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, n
 	}
 	own.reserved = &reservation{holder, choices, node.ShareNode()}
 	p.waiting.Remove(pod.UID)
+	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
+		p.note(nominated) // what was held for it there is free
+	}
 	return nil
 }
 

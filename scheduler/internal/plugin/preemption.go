@@ -170,15 +170,17 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 
 // filterTrial says whether the pod fits a node as it would be.
 func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Status {
-	request, preempts := own.asked.Request, trial.node.Preempts()
+	_, refusal := trial.node.Fit(own.asked.Request)
 	if len(trial.removed) > 0 {
 		plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
 		if !plan.isDone(trial) {
 			return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
 		}
+	} else if refusal != nil {
+		p.cluster.Refuses(name, own.asked) // for as long as another pod is nominated there
+		own.refused.note(name, refusal)
 	}
-	_, refusal := trial.node.Fit(request)
-	return statusOf(refusal, request, preempts)
+	return statusOf(refusal, own.asked.Request, trial.node.Preempts())
 }
 
 // plan decides which of the pods that are removed have to go.

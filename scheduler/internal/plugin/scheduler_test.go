@@ -281,6 +281,24 @@ func TestOthersDoNotTakeWhatIsFreedForANominatedPod(t *testing.T) {
 	if w.binding("small") != nil {
 		t.Error("small is bound")
 	}
+	w.delete("important")
+	w.waitBound("small")
+}
+
+func TestWhatWasHeldForAPodThatIsBoundElsewhereIsFree(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 10), node("gpu-2", 1, "uid-y", 0, 16))
+	w.create("x", 10, on("gpu-1", "GPU-0", 10))
+	w.create("y", 16, priority(50), on("gpu-2", "GPU-0", 16))
+	w.create("important", 16, priority(10))
+	w.eventually("x is gone", func() bool { return w.pod("x") == nil })
+	w.create("small", 6)
+	w.waitRefused("small")
+	w.report(node("gpu-2", 1)) // the kubelet has lost y
+	w.delete("y")
+	w.waitBound("important", "small")
+	if name := w.binding("important").Target.Name; name != "gpu-2" {
+		t.Errorf("important is bound to %s", name)
+	}
 }
 
 func TestUnitsOfABindingThatFailsAreGivenBack(t *testing.T) {
