@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -42,6 +43,8 @@ type world struct {
 	factory *Factory
 	sched   *scheduler.Scheduler
 	version atomic.Int64
+	// store is what the watch of pods has shown.
+	store cache.Store
 	// attempts are by pod.
 	attempts *attempts
 	// onBind is asked before a Binding takes effect.
@@ -116,7 +119,7 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.sched = made
+	w.sched, w.store = made, factory.Core().V1().Pods().Informer().GetStore()
 	for _, node := range nodes {
 		if len(node.Resources) > 0 {
 			w.report(node)
@@ -156,7 +159,10 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 		return false, nil, nil
 	}
 	binding := action.(clienttesting.CreateAction).GetObject().(*v1.Binding)
-	if err := w.onBind(binding); err != nil {
+	w.mutex.Lock()
+	onBind := w.onBind
+	w.mutex.Unlock()
+	if err := onBind(binding); err != nil {
 		return true, nil, err
 	}
 	w.mutex.Lock()
@@ -223,7 +229,8 @@ func (w *world) create(name string, units int, change ...func(*v1.Pod)) {
 	for _, one := range change {
 		one(pod)
 	}
-	if _, err := w.client.CoreV1().Pods("default").Create(context.Background(), pod, metav1.CreateOptions{}); err != nil {
+	created := w.client.CoreV1().Pods("default")
+	if _, err := created.Create(context.Background(), pod, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -261,6 +268,15 @@ func (w *world) delete(name string) {
 	if err := w.client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// waitSeen waits until the watch has shown that a pod is there, or is not: a fake watch holds a hundred events.
+func (w *world) waitSeen(name string, isThere bool) {
+	w.t.Helper()
+	w.eventually("the watch shows "+name, func() bool {
+		_, is, _ := w.store.GetByKey("default/" + name)
+		return is == isThere
+	})
 }
 
 // eventually waits until something is so.

@@ -87,6 +87,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestSeveralCardsAreFreedOneAfterTheOther(t *testing.T) {
+	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
+	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true}
+	var holders []*ledger.Holder
+	var pods []Pod
+	for index, priority := range []int32{3, 1, 2} {
+		uuid, uid := fmt.Sprintf("GPU-%d", index), fmt.Sprintf("priority-%d", priority)
+		share.Cards = append(share.Cards, sharenode.Card{UUID: uuid, Index: int64(index), Units: 1, IsHealthy: true})
+		holders = append(holders, &ledger.Holder{UID: uid, Node: "a", Cards: []cards.Share{{Card: uuid, Units: 1}}})
+		pods = append(pods, pod(uid, priority, 0))
+	}
+	container := cards.Container{Name: "main", Limits: map[string]string{slice.Name: "2"}}
+	request := cards.ReadRequest(cards.Pod{Containers: []cards.Container{container}}, []cards.Resource{slice})
+	got, found := Find(ledger.NewNode(share, holders), request, pods, noBudgets)
+	slices.Sort(got)
+	if !found || !slices.Equal(got, []string{"priority-1", "priority-2"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestFindChangesNothing(t *testing.T) {
 	node := nodeOf(1, holds("a", "GPU-0", 16))
 	Find(node, asks("16"), []Pod{pod("a", 0, 1)}, noBudgets)
