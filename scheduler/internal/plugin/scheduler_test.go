@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -229,7 +230,10 @@ func TestPreemptionFreesOneCardWithTheFewestPods(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 2, "uid-x", 0, 8, "uid-y", 0, 8, "uid-big", 1, 16))
 	w.create("x", 8, on("gpu-1", "GPU-0", 8))
 	w.create("y", 8, on("gpu-1", "GPU-0", 8))
-	w.create("big", 16, on("gpu-1", "GPU-1", 16))
+	w.create("big", 16, on("gpu-1", "GPU-1", 16), func(pod *v1.Pod) {
+		began := metav1.NewTime(time.Unix(1000, 0)) // the scheduler alone would spare it, and evict the two others
+		pod.Status.StartTime = &began
+	})
 	w.create("plain", 0)
 	w.waitBound("plain")
 	w.create("important", 16, priority(10))
