@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -106,8 +105,7 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	counter := config.Plugin{Name: w.attempts.Name()}
 	profiles[0].Plugins.PreFilter.Enabled = append([]config.Plugin{counter}, profiles[0].Plugins.PreFilter.Enabled...)
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	made, err := scheduler.New(ctx, w.client, factory, nil,
-		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(1000) },
+	made, err := scheduler.New(ctx, w.client, factory, nil, recorder,
 		scheduler.WithProfiles(profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{
 			Name: w.factory.New,
