@@ -240,8 +240,18 @@ func (c *Cluster) Expire() {
 	}
 }
 
-// Unreleased returns the UIDs of the pods that are gone and still count on a node.
-func (c *Cluster) Unreleased(node string) []string { return c.book.Unreleased(node) }
+// Leaving returns the UIDs of the pods of a node that are gone or being deleted, and still count there.
+func (c *Cluster) Leaving(info fwk.NodeInfo) []string {
+	shown, ending := map[string]bool{}, []string(nil)
+	for _, one := range info.GetPods() {
+		pod := one.GetPod()
+		shown[string(pod.UID)] = true
+		if pod.DeletionTimestamp != nil {
+			ending = append(ending, string(pod.UID))
+		}
+	}
+	return append(ending, c.book.Leaving(info.Node().Name, func(uid string) bool { return shown[uid] })...)
+}
 
 // Holder returns what a pod has, allocated or reserved; nil when it has no units.
 func (c *Cluster) Holder(uid types.UID) *ledger.Holder { return c.book.Holder(string(uid)) }

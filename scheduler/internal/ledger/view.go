@@ -30,6 +30,23 @@ func (l *Ledger) Known(name string) *Node {
 	return NewNode(record.share, slices.Collect(maps.Values(record.holders)))
 }
 
+// Leaving returns the UIDs of the pods that count on a node and that the scheduler does not show there: they are gone, and
+// their units are expected back.
+func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {
+	leaving := l.Unreleased(name)
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	if record := l.nodes[name]; record != nil {
+		for uid := range record.holders {
+			if !isShown(uid) && l.boundTo[uid] == name {
+				leaving = append(leaving, uid)
+			}
+		}
+	}
+	slices.Sort(leaving)
+	return slices.Compact(leaving)
+}
+
 // touch says that the node has changed.
 func (l *Ledger) touch(name string) {
 	if record := l.nodes[name]; record != nil {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,20 @@ func TestVersionStaysWhereNothingChanges(t *testing.T) {
 	book.SetPod(&Pod{UID: "3", Node: "b", holder: holder("3", "b", 4)})
 	if after := book.Version("a"); after != before {
 		t.Errorf("version %d, then %d", before, after)
+	}
+}
+
+func TestLeavingAreThoseThatTheSchedulerDoesNotShow(t *testing.T) {
+	book := New()
+	book.SetShareNode(share("a"))
+	for _, uid := range []string{"shown", "deleted", "gone"} {
+		book.SetPod(&Pod{UID: uid, Node: "a", holder: holder(uid, "a", 4)})
+	}
+	book.SetPod(&Pod{UID: "claims", Node: "b", holder: holder("claims", "a", 4)})
+	book.PodGone("gone", time.Unix(0, 0))
+	leaving := book.Leaving("a", func(uid string) bool { return uid == "shown" })
+	if !slices.Equal(leaving, []string{"deleted", "gone"}) {
+		t.Errorf("leaving: %v", leaving)
 	}
 }
 

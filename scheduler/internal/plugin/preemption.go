@@ -34,12 +34,29 @@ func (p *Plugin) PostFilter(
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	own.reword(nodes)
-	nominated := pod.Status.NominatedNodeName
+	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
+		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// nominatedNode returns for which node the pod is nominated, empty where for none. The scheduler may know that before
+// the pod says it: the next attempt comes as soon as the evicted pods are gone.
+func (p *Plugin) nominatedNode(own *podState, pod *v1.Pod) string {
+	if pod.Status.NominatedNodeName != "" {
+		return pod.Status.NominatedNodeName
+	}
+	for _, node := range own.refused.nodes() {
+		for _, nominated := range p.handle.NominatedPodsForNode(node) {
+			if nominated.GetPod().UID == pod.UID {
+				return node
+			}
+		}
+	}
+	return ""
 }
 
 // statuses are why nodes do not fit, for the scheduler's message about the pod.
@@ -66,26 +83,14 @@ func (s *podState) reword(nodes fwk.NodeToStatusReader) {
 // isBeingReleased says whether a request will fit a node without that anybody else goes.
 func (p *Plugin) isBeingReleased(asked *cluster.Asked, name string) bool {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
-	unreleased := p.cluster.Unreleased(name)
-	if err != nil || len(unreleased) == 0 {
+	if err != nil {
 		return false
 	}
 	node := p.cluster.Room(info).Node()
-	for _, uid := range append(unreleased, endingOf(info)...) {
+	for _, uid := range p.cluster.Leaving(info) {
 		node.TakeAway(uid)
 	}
 	return len(node.Choose(asked.Request)) > 0
-}
-
-// endingOf returns the UIDs of the pods of a node that are being deleted.
-func endingOf(info fwk.NodeInfo) []string {
-	var ending []string
-	for _, one := range info.GetPods() {
-		if pod := one.GetPod(); pod.DeletionTimestamp != nil {
-			ending = append(ending, string(pod.UID))
-		}
-	}
-	return ending
 }
 
 // RemovePod implements fwk.PreFilterExtensions.
@@ -149,7 +154,7 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 		return
 	}
 	asked := cluster.Ask(pod, resources)
-	ending := append(p.cluster.Unreleased(info.Node().Name), endingOf(info)...)
+	ending := p.cluster.Leaving(info)
 	var less []string
 	for _, one := range info.GetPods() {
 		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {

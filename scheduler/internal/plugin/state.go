@@ -47,6 +47,13 @@ func (r *refusals) note(node string, refusal *ledger.Refusal) {
 	r.byNode[node] = refusal
 }
 
+// nodes returns the nodes that do not fit.
+func (r *refusals) nodes() []string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Collect(maps.Keys(r.byNode))
+}
+
 // sentences returns for people why each node does not fit a request.
 func (r *refusals) sentences(request cards.Request) map[string]string {
 	r.mutex.Lock()
