@@ -41,7 +41,6 @@ func (l *Ledger) forgetEmpty(name string) {
 // put counts what a pod has now.
 func (l *Ledger) put(holder *Holder) {
 	uid, before := holder.UID, l.holders[holder.UID]
-	l.touchBound(uid)
 	_, isUnreleased := l.unreleased[uid]
 	if before != nil && before.countsAs(holder) && !isUnreleased {
 		l.holders[uid] = holder
@@ -63,12 +62,24 @@ func (l *Ledger) put(holder *Holder) {
 	l.countOnOneNode(uid)
 }
 
-// touchBound has the sums made anew of the node where a pod is bound: what counts there may depend on what the pod has
-// elsewhere.
-func (l *Ledger) touchBound(uid string) {
-	if node := l.nodes[l.boundTo[uid]]; node != nil {
-		node.last.Store(nil)
+// bind says where a pod is bound. Whether it counts where the scheduler does not show it depends on that.
+func (l *Ledger) bind(uid, name string) {
+	if l.boundTo[uid] == name {
+		return
 	}
+	l.boundTo[uid] = name
+	for _, counting := range l.nodesOf(uid) {
+		l.nodes[counting].last.Store(nil)
+	}
+}
+
+// nodesOf returns the nodes on which a pod counts that is not gone.
+func (l *Ledger) nodesOf(uid string) []string {
+	holder := l.holders[uid]
+	if holder == nil {
+		return nil
+	}
+	return append(slices.Sorted(maps.Keys(l.earlier[uid])), holder.Node)
 }
 
 // countLegacy counts the pods of a node that only a replaced system wrote on, as soon as what they have is known.
@@ -83,7 +94,7 @@ func (l *Ledger) countLegacy(name string) {
 		}
 		if holder := pod.legacyHolder(node.share); holder != nil {
 			delete(l.legacy, uid)
-			l.boundTo[uid] = name
+			l.bind(uid, name)
 			l.put(holder)
 		}
 	}
@@ -98,21 +109,15 @@ func (l *Ledger) countOnOneNode(uid string) {
 	}
 }
 
-// forget returns the nodes on which the pod still counts.
+// forget returns the nodes on which the pod still counts, each once.
 func (l *Ledger) forget(uid string) []string {
-	l.touchBound(uid)
+	nodes := l.nodesOf(uid)
 	delete(l.reserved, uid)
 	delete(l.legacy, uid)
 	delete(l.boundTo, uid)
-	holder := l.holders[uid]
-	if holder == nil {
-		return nil
-	}
-	nodes := append(slices.Collect(maps.Keys(l.earlier[uid])), holder.Node)
 	delete(l.holders, uid)
 	delete(l.earlier, uid)
-	slices.Sort(nodes)
-	return slices.Compact(nodes)
+	return nodes
 }
 
 // free frees what a pod had that is gone.
@@ -162,6 +167,12 @@ func (r *nodeRecord) remove(uid string) {
 	delete(r.holders, uid)
 	delete(r.givenBack, uid)
 	r.last.Store(nil)
+}
+
+// mayChangeElsewhere says whether what a pod has of the node, by the scheduler's view its own, may change without a
+// change of the node: what a replaced system wrote counts until some record, perhaps of another node, knows the pod.
+func (r *nodeRecord) mayChangeElsewhere(pod *Pod) bool {
+	return pod.claims != nil && r.holders[pod.UID] == nil
 }
 
 // isReportedInFull says whether the GPUShareNode reports as many units as the pod has by our records: the kubelet

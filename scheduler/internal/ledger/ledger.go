@@ -66,8 +66,8 @@ type nodeRecord struct {
 	// givenBack are the UIDs of the holders that a GPUShareNode reported in full, and that the next one did not
 	// name.
 	givenBack map[string]bool
-	// last is the answer to the last question for the node's sums; nil after every change. Pods come in bursts, and
-	// each asks about thousands of nodes of which few have changed.
+	// last is the answer to the last question for the node's sums; nil after every change, and where it may change
+	// without one of the node. Pods come in bursts, and each asks about thousands of nodes of which few have changed.
 	last atomic.Pointer[sums]
 }
 
@@ -139,7 +139,7 @@ func (l *Ledger) SetPod(pod *Pod) {
 	case pod.holder != nil:
 		delete(l.reserved, pod.UID)
 		delete(l.legacy, pod.UID)
-		l.boundTo[pod.UID] = pod.Node
+		l.bind(pod.UID, pod.Node)
 		l.put(pod.holder)
 	case pod.claims != nil && l.holders[pod.UID] == nil:
 		l.legacy[pod.UID] = pod
@@ -159,7 +159,7 @@ func (l *Ledger) Reserve(holder *Holder) error {
 		return fmt.Errorf("the pod already holds units on node %s", present.Node)
 	}
 	l.reserved[holder.UID] = true
-	l.boundTo[holder.UID] = holder.Node
+	l.bind(holder.UID, holder.Node)
 	l.put(holder)
 	return nil
 }
@@ -260,7 +260,7 @@ func (l *Ledger) Resources() []cards.Resource {
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
-// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it, and never pods.
+// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it.
 func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
@@ -272,7 +272,9 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 		return last.node
 	}
 	node := l.sumsOf(name, record, pods)
-	record.last.Store(&sums{pods, node})
+	if !slices.ContainsFunc(pods, record.mayChangeElsewhere) {
+		record.last.Store(&sums{slices.Clone(pods), node})
+	}
 	return node
 }
 
