@@ -86,7 +86,7 @@ func Read(text, uid string) (*Allocation, error) {
 		return nil, errBeginning
 	}
 	if found.UID != uid {
-		return nil, fmt.Errorf("the allocation of another pod, with UID %.200s", found.UID)
+		return nil, fmt.Errorf("the allocation of another pod, with UID %.260s", found.UID)
 	}
 	if found.hasNegative() {
 		return nil, errNegative

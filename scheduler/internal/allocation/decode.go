@@ -63,7 +63,7 @@ func readClass(reader *jsontext.Reader) (cards.Class, error) {
 	}
 	class, ok := cards.ClassNamed(name)
 	if !ok {
-		return 0, &jsontext.ShapeError{Problem: fmt.Sprintf("Invalid enum value %q", name)}
+		return 0, &jsontext.ShapeError{Problem: fmt.Sprintf("Invalid enum value %.200q", name)}
 	}
 	return class, nil
 }

@@ -119,7 +119,7 @@ func readNumber(text string) (int64, bool) {
 func numberIn(annotations map[string]string, key string) (int64, error) {
 	number, ok := readNumber(annotations[key])
 	if !ok {
-		return 0, fmt.Errorf("%s is %q, not a number", key, annotations[key])
+		return 0, fmt.Errorf("%s is %.200q, not a number", key, annotations[key])
 	}
 	return number, nil
 }

@@ -209,7 +209,7 @@ func (volcano) read(annotations map[string]string) (*Claim, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		index, ok := readNumber(part)
 		if !ok {
-			return nil, fmt.Errorf("%s is %q, not one index or several", volcanoIndex, text)
+			return nil, fmt.Errorf("%s is %.200q, not one index or several", volcanoIndex, text)
 		}
 		claim.put(index, -1)
 	}
