@@ -82,21 +82,16 @@ func (l *Ledger) nodesOf(uid string) []string {
 	return append(slices.Sorted(maps.Keys(l.earlier[uid])), holder.Node)
 }
 
-// countLegacy counts the pods of a node that only a replaced system wrote on, as soon as what they have is known.
-func (l *Ledger) countLegacy(name string) {
-	node := l.nodes[name]
-	if node == nil || node.share == nil {
+// countLegacyPod counts a pod that only a replaced system wrote on, as soon as what it has is known.
+func (l *Ledger) countLegacyPod(pod *Pod) {
+	node := l.nodes[pod.Node]
+	if node == nil {
 		return
 	}
-	for uid, pod := range maps.Clone(l.legacy) {
-		if pod.Node != name {
-			continue
-		}
-		if holder := pod.legacyHolder(node.share); holder != nil {
-			delete(l.legacy, uid)
-			l.bind(uid, name)
-			l.put(holder)
-		}
+	if holder := pod.legacyHolder(node.share); holder != nil {
+		l.legacy.drop(pod.UID)
+		l.bind(pod.UID, pod.Node)
+		l.put(holder)
 	}
 }
 
@@ -113,7 +108,7 @@ func (l *Ledger) countOnOneNode(uid string) {
 func (l *Ledger) forget(uid string) []string {
 	nodes := l.nodesOf(uid)
 	delete(l.reserved, uid)
-	delete(l.legacy, uid)
+	l.legacy.drop(uid)
 	delete(l.boundTo, uid)
 	delete(l.holders, uid)
 	delete(l.earlier, uid)

@@ -48,8 +48,7 @@ type Ledger struct {
 	reserved map[string]bool
 	// unreleased are, by UID, pods that are gone and still count on nodes.
 	unreleased map[string]unreleasedPod
-	// legacy are, by UID, pods that only a replaced system wrote on, and that do not count yet.
-	legacy map[string]*Pod
+	legacy     legacyPods
 }
 
 type unreleasedPod struct {
@@ -87,7 +86,7 @@ func New() *Ledger {
 		boundTo:    map[string]string{},
 		reserved:   map[string]bool{},
 		unreleased: map[string]unreleasedPod{},
-		legacy:     map[string]*Pod{},
+		legacy:     newLegacyPods(),
 	}
 }
 
@@ -98,7 +97,9 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 	node := l.node(share.Name)
 	l.countServing(node.share, share)
 	node.setShare(share)
-	l.countLegacy(share.Name)
+	for _, pod := range l.legacy.byNode[share.Name] {
+		l.countLegacyPod(pod)
+	}
 	for _, uid := range slices.Collect(maps.Keys(node.holders)) {
 		if holder := l.holders[uid]; holder != nil && holder.Node == share.Name {
 			l.countOnOneNode(uid)
@@ -138,12 +139,12 @@ func (l *Ledger) SetPod(pod *Pod) {
 	switch {
 	case pod.holder != nil:
 		delete(l.reserved, pod.UID)
-		delete(l.legacy, pod.UID)
+		l.legacy.drop(pod.UID)
 		l.bind(pod.UID, pod.Node)
 		l.put(pod.holder)
 	case pod.claims != nil && l.holders[pod.UID] == nil:
-		l.legacy[pod.UID] = pod
-		l.countLegacy(pod.Node)
+		l.legacy.put(pod)
+		l.countLegacyPod(pod)
 	}
 }
 
