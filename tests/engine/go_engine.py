@@ -10,13 +10,18 @@ from typing import Any
 from gpushare_core.text.json_object import Json
 
 SOURCES = Path(__file__).resolve().parents[2] / "scheduler"
-FLAGS = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+FLAGS = {
+    "CGO_ENABLED": "0",
+    "GOTOOLCHAIN": "local",
+    "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
+}
+"""The same for every command: with others the standard library is compiled once more."""
 
 
 def build(go: Path, program: Path) -> Path:
     """Compiles the program with the toolchain ``go``, and returns where it is."""
     subprocess.run(
-        [go, "build", "-trimpath", "-buildvcs=false", "-o", program, "./internal/cases/answer"],
+        [go, "build", "-o", program, "./internal/cases/answer"],
         cwd=SOURCES,
         env={**os.environ, **FLAGS},
         check=True,

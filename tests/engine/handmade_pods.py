@@ -25,6 +25,10 @@ def written_on_pods() -> Iterator[Json]:
         "without cards: the sum of the containers": plain.replace('"cards":{"c":4,"d":1},', ""),
         "without a class: memory": plain.replace('"resource":"memory",', ""),
         "of another pod": plain.replace('"uid":"u"', '"uid":"v"'),
+        "of another pod with a long UID": plain.replace('"uid":"u"', f'"uid":"{"é" * 270}"'),
+        "a container twice: the last one": plain.replace('"side":', '"main":').replace(
+            '"cards":{"c":4,"d":1},', ""
+        ),
         "node and uid not first": plain.replace('{"node":"n1","uid":"u"', '{"uid":"u","node":"n1"'),
         "a blank in the beginning": plain.replace('{"node":"n1"', '{"node": "n1"'),
         "uid twice": plain[:-1] + ',"uid":"v"}',

@@ -57,21 +57,18 @@ func (a *Allocation) Held() []cards.Share {
 		return a.Cards
 	}
 	var held []cards.Share
+	places := map[string]int{}
 	for _, container := range a.Containers {
 		for _, share := range container.Shares {
-			held = cards.Put(held, share.Card, min(share.Units+unitsOn(held, share.Card), jsontext.MaxNumber))
+			place, known := places[share.Card]
+			if !known {
+				place = len(held)
+				places[share.Card], held = place, append(held, cards.Share{Card: share.Card})
+			}
+			held[place].Units = min(held[place].Units+share.Units, jsontext.MaxNumber)
 		}
 	}
 	return held
-}
-
-func unitsOn(shares []cards.Share, card string) int64 {
-	for _, share := range shares {
-		if share.Card == card {
-			return share.Units
-		}
-	}
-	return 0
 }
 
 var (
@@ -89,7 +86,7 @@ func Read(text, uid string) (*Allocation, error) {
 		return nil, errBeginning
 	}
 	if found.UID != uid {
-		return nil, fmt.Errorf("the allocation of another pod, with UID %.200s", found.UID)
+		return nil, fmt.Errorf("the allocation of another pod, with UID %.260s", found.UID)
 	}
 	if found.hasNegative() {
 		return nil, errNegative

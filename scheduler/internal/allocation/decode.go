@@ -63,49 +63,34 @@ func readClass(reader *jsontext.Reader) (cards.Class, error) {
 	}
 	class, ok := cards.ClassNamed(name)
 	if !ok {
-		return 0, &jsontext.ShapeError{Problem: fmt.Sprintf("Invalid enum value %q", name)}
+		return 0, &jsontext.ShapeError{Problem: fmt.Sprintf("Invalid enum value %.200q", name)}
 	}
 	return class, nil
 }
 
 func readShares(reader *jsontext.Reader) ([]cards.Share, error) {
-	shares := []cards.Share{}
-	err := reader.Map("object", func(card string) error {
-		units, err := reader.Int()
-		shares = cards.Put(shares, card, units)
-		return err
-	})
+	entries, err := jsontext.Entries(reader, (*jsontext.Reader).Int)
+	shares := make([]cards.Share, len(entries))
+	for place, entry := range entries {
+		shares[place] = cards.Share{Card: entry.Key, Units: entry.Value}
+	}
 	return shares, err
 }
 
 func readContainers(reader *jsontext.Reader) ([]cards.ContainerShares, error) {
-	containers := []cards.ContainerShares{}
-	err := reader.Map("object", func(name string) error {
-		shares, err := readShares(reader)
-		for place := range containers {
-			if containers[place].Container == name {
-				containers[place].Shares = shares
-				return err
-			}
-		}
-		containers = append(containers, cards.ContainerShares{Container: name, Shares: shares})
-		return err
-	})
+	entries, err := jsontext.Entries(reader, readShares)
+	containers := make([]cards.ContainerShares, len(entries))
+	for place, entry := range entries {
+		containers[place] = cards.ContainerShares{Container: entry.Key, Shares: entry.Value}
+	}
 	return containers, err
 }
 
 func readUnits(reader *jsontext.Reader) ([]CardUnit, error) {
-	units := []CardUnit{}
-	err := reader.Map("object", func(card string) error {
-		unit, err := reader.Text()
-		for place := range units {
-			if units[place].Card == card {
-				units[place].Unit = unit
-				return err
-			}
-		}
-		units = append(units, CardUnit{card, unit})
-		return err
-	})
+	entries, err := jsontext.Entries(reader, (*jsontext.Reader).Text)
+	units := make([]CardUnit, len(entries))
+	for place, entry := range entries {
+		units[place] = CardUnit{entry.Key, entry.Value}
+	}
 	return units, err
 }

@@ -106,6 +106,7 @@ func partOf(pod Pod, resource Resource) (Part, bool) {
 	for _, container := range pod.Containers {
 		staying.Add(staying, part.add(container))
 	}
+	part.Containers = lastOfEach(part.Containers)
 	part.exact = larger(peak, staying)
 	part.Total = math.MaxInt64
 	if part.exact.IsInt64() {
@@ -122,20 +123,26 @@ func (p *Part) add(container Container) *big.Int {
 	}
 	units := quantity.Read(text).Ceil()
 	if units > 0 {
-		p.Containers = withAmount(p.Containers, Amount{container.Name, units})
+		p.Containers = append(p.Containers, Amount{container.Name, units})
 	}
 	return big.NewInt(units)
 }
 
-// withAmount replaces what a container of the same name has, in its place.
-func withAmount(amounts []Amount, amount Amount) []Amount {
-	for place := range amounts {
-		if amounts[place].Container == amount.Container {
-			amounts[place] = amount
-			return amounts
-		}
+// lastOfEach returns one amount for each name: the last one, in the place of the first.
+func lastOfEach(amounts []Amount) []Amount {
+	if len(amounts) < 2 {
+		return amounts
 	}
-	return append(amounts, amount)
+	places, kept := make(map[string]int, len(amounts)), amounts[:0]
+	for _, amount := range amounts {
+		if place, known := places[amount.Container]; known {
+			kept[place] = amount
+			continue
+		}
+		places[amount.Container] = len(kept)
+		kept = append(kept, amount)
+	}
+	return kept
 }
 
 func larger(a, b *big.Int) *big.Int {
@@ -161,14 +168,14 @@ func requestsOf(containers []Container, resource string) []string {
 
 // Unservable returns for people why the pod fits no node, whatever is free there; empty where it may fit one.
 func (r Request) Unservable() string {
-	if reason := r.Crowded(); reason != "" {
+	if reason := r.crowded(); reason != "" {
 		return reason
 	}
-	return r.TooManyUnits()
+	return r.tooManyUnits()
 }
 
-// TooManyUnits returns for people why a pod with more than MaxUnits fits nowhere; empty for all others.
-func (r Request) TooManyUnits() string {
+// tooManyUnits returns for people why a pod with more than MaxUnits fits nowhere; empty for all others.
+func (r Request) tooManyUnits() string {
 	total := new(big.Int)
 	for _, part := range r.Parts {
 		total.Add(total, part.exact)
@@ -181,36 +188,42 @@ func (r Request) TooManyUnits() string {
 		" larger", total, MaxUnits)
 }
 
-// Crowded returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
+// crowded returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
 // would give it the environment of one of them only. Empty where no container does.
-func (r Request) Crowded() string {
-	crowded := r.crowdedContainers()
-	if len(crowded) == 0 {
+func (r Request) crowded() string {
+	crowded, is := r.firstCrowded()
+	if !is {
 		return ""
 	}
 	var asked []string
 	for _, part := range r.Parts {
-		if part.asks(crowded[0]) {
+		if part.asks(crowded) {
 			asked = append(asked, part.Name)
 		}
 	}
 	return fmt.Sprintf("container %s asks for %s together: ask for each of them in a container of its own",
-		crowded[0], strings.Join(asked, " and "))
+		crowded, strings.Join(asked, " and "))
 }
 
-// crowdedContainers returns the names of the containers that ask for several resources, in the order in which
-// the parts name them first.
-func (r Request) crowdedContainers() []string {
-	var crowded []string
-	for place, part := range r.Parts {
+// firstCrowded returns the name of a container that asks for several resources: the one that the parts name first.
+func (r Request) firstCrowded() (string, bool) {
+	if len(r.Parts) < 2 {
+		return "", false
+	}
+	asked := map[string]int{}
+	for _, part := range r.Parts {
 		for _, amount := range part.Containers {
-			asksMore := slices.ContainsFunc(r.Parts[place+1:], func(p Part) bool { return p.asks(amount.Container) })
-			if asksMore && !slices.Contains(crowded, amount.Container) {
-				crowded = append(crowded, amount.Container)
+			asked[amount.Container]++
+		}
+	}
+	for _, part := range r.Parts {
+		for _, amount := range part.Containers {
+			if asked[amount.Container] > 1 {
+				return amount.Container, true
 			}
 		}
 	}
-	return crowded
+	return "", false
 }
 
 func (p Part) asks(container string) bool {

@@ -144,7 +144,8 @@ func (c *Cluster) count(pod *ledger.Pod) {
 	}
 	version := c.book.Version(before.Node)
 	c.book.SetPod(pod)
-	if c.book.Version(before.Node) != version {
+	now := c.book.Holder(pod.UID)
+	if c.book.Version(before.Node) != version || now != nil && now.Node != before.Node {
 		c.taken(pod.UID)
 		c.freed(before.Node)
 	}
@@ -323,7 +324,7 @@ func (c *Cluster) Known(name string) *Room {
 	})
 }
 
-// cached returns the room of rooms that was worked out from the same; else a new one. A version that is read before
+// cached returns the room of rooms that was worked out from the same; else a new one, kept where it lasts. A version that is read before
 // the sums is never too new for them.
 func (c *Cluster) cached(
 	rooms map[string]cachedRoom, name string, key cachedRoom, work func() *Room,
@@ -335,6 +336,9 @@ func (c *Cluster) cached(
 		return found.room
 	}
 	key.room = work()
+	if !key.room.node.Lasts() {
+		return key.room
+	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	rooms[name] = key

@@ -134,6 +134,83 @@ func TestReleasedUnitsAreFree(t *testing.T) {
 	}
 }
 
+// volcanic returns a pod on gpu-1 for which Volcano chose the card, and another annotation of ours names gpu-2.
+func volcanic(uid string, isOurs bool) *v1.Pod {
+	pod := bound(uid, 0)
+	pod.Annotations = map[string]string{"volcano.sh/gpu-index": "0"}
+	limits := v1.ResourceList{"volcano.sh/gpu-memory": resource.MustParse("3")}
+	pod.Spec.Containers = []v1.Container{{Name: "main", Resources: v1.ResourceRequirements{Limits: limits}}}
+	if isOurs {
+		pod.Annotations[allocation.Annotation] = elsewhere(uid)
+	}
+	return pod
+}
+
+func elsewhere(uid string) string {
+	return fmt.Sprintf(`{"node":"gpu-2","uid":"%s","at":"2026-11-21T10:00:00Z","unit":"1Gi",`+
+		`"containers":{"main":{"GPU-9":4}}}`, uid)
+}
+
+// inVolcanosWords has gpu-1 serve its memory by Volcano's name.
+func (w *world) inVolcanosWords(t *testing.T) {
+	t.Helper()
+	node, err := sharenode.Read([]byte(`{"metadata":{"name":"gpu-1"},"spec":{"mode":"Memory","memoryUnit":"1Gi",
+		"dialect":"volcano.sh"},"status":{"memoryUnit":"1Gi","cards":[{"uuid":"GPU-0","units":16}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetShareNode(node)
+}
+
+func (w *world) units(t *testing.T, info fwk.NodeInfo) int64 {
+	t.Helper()
+	return w.Room(info).node.Cards(cards.Memory)[0].Free()
+}
+
+func TestARoomIsWorkedOutAnewWhenAPodOfItComesToCountElsewhere(t *testing.T) {
+	w := newWorld()
+	w.inVolcanosWords(t)
+	info := nodeInfo(volcanic("a", false))
+	if free := w.units(t, info); free != 13 {
+		t.Errorf("by Volcano's words: %d", free)
+	}
+	w.Adopt("a", map[string]string{allocation.Annotation: elsewhere("a")})
+	if free := w.units(t, info); free != 16 {
+		t.Errorf("known to be on another node: %d", free)
+	}
+}
+
+func TestARoomIsWorkedOutAnewWhenAPodOfItCountsElsewhereNoMore(t *testing.T) {
+	w := newWorld()
+	w.inVolcanosWords(t)
+	w.SetPod(volcanic("a", true))
+	info := nodeInfo(volcanic("a", false))
+	if free := w.units(t, info); free != 16 {
+		t.Errorf("known to be on another node: %d", free)
+	}
+	w.PodGone("a")
+	if free := w.units(t, info); free != 13 {
+		t.Errorf("by Volcano's words: %d", free)
+	}
+}
+
+func TestAPodThatNamesAThirdNodeHasTakenItsUnits(t *testing.T) {
+	w := newWorld()
+	pod := bound("a", 4)
+	pod.Spec.NodeName, pod.Annotations[allocation.Annotation] = "gpu-3", elsewhere("a")
+	w.SetPod(pod)
+	w.Attempt()
+	if w.free(t, nodeInfo()); w.FitsSince("gpu-1", asking("16")) == 0 {
+		t.Error("the node fits, and nobody knows")
+	}
+	pod = bound("a", 4)
+	pod.Spec.NodeName = "gpu-3"
+	w.SetPod(pod)
+	if w.FitsSince("gpu-1", asking("16")) != 0 {
+		t.Error("a pod took units, and all is as before")
+	}
+}
+
 func TestUnitsAreFreeWhenTheKubeletHasReleasedThem(t *testing.T) {
 	w := newWorld()
 	w.SetPod(bound("a", 8))

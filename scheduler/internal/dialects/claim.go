@@ -12,6 +12,8 @@ import (
 // have written them.
 type Claim struct {
 	cards []claimed
+	// places are where the cards are among them, by index: whoever wrote the annotation chose how many there are.
+	places map[int64]int
 }
 
 // claimed are units of the card with an index; units is negative where only the pod's request has the number.
@@ -52,24 +54,25 @@ func (c Claim) Shares(total int64) []IndexShare {
 }
 
 // put sets the units of the card with an index.
-func (c *Claim) put(index, units int64) {
-	for place := range c.cards {
-		if c.cards[place].index == index {
-			c.cards[place].units = units
-			return
-		}
-	}
-	c.cards = append(c.cards, claimed{index, units})
-}
+func (c *Claim) put(index, units int64) { c.card(index).units = units }
 
 // add adds to the units of the card with an index.
 func (c *Claim) add(index, units int64) {
-	for _, card := range c.cards {
-		if card.index == index {
-			units = min(units+card.units, jsontext.MaxNumber)
+	card := c.card(index)
+	card.units = min(card.units+units, jsontext.MaxNumber)
+}
+
+// card returns the card with an index, a new one without units where there is none.
+func (c *Claim) card(index int64) *claimed {
+	place, known := c.places[index]
+	if !known {
+		if c.places == nil {
+			c.places = map[int64]int{}
 		}
+		place = len(c.cards)
+		c.places[index], c.cards = place, append(c.cards, claimed{index: index})
 	}
-	c.put(index, units)
+	return &c.cards[place]
 }
 
 // Claims returns what each system wrote, by its dialect's name, and why the rest cannot be read.
@@ -116,7 +119,7 @@ func readNumber(text string) (int64, bool) {
 func numberIn(annotations map[string]string, key string) (int64, error) {
 	number, ok := readNumber(annotations[key])
 	if !ok {
-		return 0, fmt.Errorf("%s is %q, not a number", key, annotations[key])
+		return 0, fmt.Errorf("%s is %.200q, not a number", key, annotations[key])
 	}
 	return number, nil
 }

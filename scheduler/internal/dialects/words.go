@@ -113,19 +113,18 @@ func (w indexWords) readIndex(annotations map[string]string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Claim{[]claimed{{index, min(units, jsontext.MaxNumber)}}}, nil
+	claim := &Claim{}
+	claim.put(index, min(units, jsontext.MaxNumber))
+	return claim, nil
 }
 
 var errShare = errors.New("scheduler.framework.gpushare.allocation has an index or an amount that is none")
 
-// readContainers reads container -> card index -> units. Of two containers of one name the last counts.
+// readContainers reads container -> card index -> units.
 func readContainers(text string) (*Claim, error) {
-	var containers []containerClaim
 	reader := jsontext.NewReader([]byte(text))
-	err := reader.Map("object", func(name string) error {
-		shares, err := readShares(reader)
-		containers = put(containers, containerClaim{name, shares})
-		return err
+	containers, err := jsontext.Entries(reader, func(reader *jsontext.Reader) ([]jsontext.Entry[int64], error) {
+		return jsontext.Entries(reader, (*jsontext.Reader).Int)
 	})
 	if err == nil {
 		err = reader.End()
@@ -133,50 +132,29 @@ func readContainers(text string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sumOf(containers)
-}
-
-// containerClaim is what a container has: index of a card -> units, as it is written.
-type containerClaim struct {
-	name   string
-	shares []cards.Share
-}
-
-func readShares(reader *jsontext.Reader) ([]cards.Share, error) {
-	var shares []cards.Share
-	err := reader.Map("object", func(index string) error {
-		units, err := reader.Int()
-		shares = cards.Put(shares, index, units)
-		return err
-	})
-	return shares, err
-}
-
-func put(containers []containerClaim, one containerClaim) []containerClaim {
-	place := slices.IndexFunc(containers, func(other containerClaim) bool { return other.name == one.name })
-	if place < 0 {
-		return append(containers, one)
-	}
-	containers[place] = one
-	return containers
-}
-
-func sumOf(containers []containerClaim) (*Claim, error) {
 	sum := &Claim{}
 	for _, container := range containers {
-		own := Claim{}
-		for _, share := range container.shares {
-			index, ok := readNumber(share.Card)
-			if !ok || share.Units < 0 {
-				return nil, errShare
-			}
-			own.put(index, share.Units) // 1 and 01 are the same card
-		}
-		for _, card := range own.cards {
-			sum.add(card.index, card.units)
+		if err := sum.addShares(container.Value); err != nil {
+			return nil, err
 		}
 	}
 	return sum, nil
+}
+
+// addShares adds what a container has: index of a card -> units.
+func (c *Claim) addShares(shares []jsontext.Entry[int64]) error {
+	var own Claim
+	for _, share := range shares {
+		index, ok := readNumber(share.Key)
+		if !ok || share.Value < 0 {
+			return errShare
+		}
+		own.put(index, share.Value) // 1 and 01 are the same card
+	}
+	for _, card := range own.cards {
+		c.add(card.index, card.units)
+	}
+	return nil
 }
 
 // sharesOfClass returns what a pod has of the class of its allocation; it may have other classes, too.
@@ -231,7 +209,7 @@ func (volcano) read(annotations map[string]string) (*Claim, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		index, ok := readNumber(part)
 		if !ok {
-			return nil, fmt.Errorf("%s is %q, not one index or several", volcanoIndex, text)
+			return nil, fmt.Errorf("%s is %.200q, not one index or several", volcanoIndex, text)
 		}
 		claim.put(index, -1)
 	}

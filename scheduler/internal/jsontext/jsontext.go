@@ -117,6 +117,29 @@ func (r *Reader) Map(expected string, value func(key string) error) error {
 	})
 }
 
+// Entry is a key of an object, and its value.
+type Entry[T any] struct {
+	Key   string
+	Value T
+}
+
+// Entries reads an object whose keys are anybody's: value reads the value of each. Of equal keys the first decides
+// the place, and the last the value.
+func Entries[T any](reader *Reader, value func(*Reader) (T, error)) ([]Entry[T], error) {
+	entries, places := []Entry[T]{}, map[string]int{}
+	err := reader.Map("object", func(key string) error {
+		found, err := value(reader)
+		if place, known := places[key]; known {
+			entries[place].Value = found
+			return err
+		}
+		places[key] = len(entries)
+		entries = append(entries, Entry[T]{key, found})
+		return err
+	})
+	return entries, err
+}
+
 func (r *Reader) object(expected string, value func(key string) error) error {
 	if r.next() != '{' {
 		return r.mismatch(expected)

@@ -41,7 +41,6 @@ func (l *Ledger) forgetEmpty(name string) {
 // put counts what a pod has now.
 func (l *Ledger) put(holder *Holder) {
 	uid, before := holder.UID, l.holders[holder.UID]
-	l.touchBound(uid)
 	_, isUnreleased := l.unreleased[uid]
 	if before != nil && before.countsAs(holder) && !isUnreleased {
 		l.holders[uid] = holder
@@ -65,29 +64,38 @@ func (l *Ledger) put(holder *Holder) {
 	l.countOnOneNode(uid)
 }
 
-// touchBound has the sums made anew of the node where a pod is bound: what counts there may depend on what the pod has
-// elsewhere.
-func (l *Ledger) touchBound(uid string) {
-	if node := l.nodes[l.boundTo[uid]]; node != nil {
-		node.last.Store(nil)
+// bind says where a pod is bound. Whether it counts where the scheduler does not show it depends on that.
+func (l *Ledger) bind(uid, name string) {
+	before := l.boundTo[uid]
+	if before == name {
+		return
+	}
+	l.touch(before)
+	l.boundTo[uid] = name
+	for _, counting := range l.nodesOf(uid) {
+		l.touch(counting)
 	}
 }
 
-// countLegacy counts the pods of a node that only a replaced system wrote on, as soon as what they have is known.
-func (l *Ledger) countLegacy(name string) {
-	node := l.nodes[name]
-	if node == nil || node.share == nil {
+// nodesOf returns the nodes on which a pod counts that is not gone.
+func (l *Ledger) nodesOf(uid string) []string {
+	holder := l.holders[uid]
+	if holder == nil {
+		return nil
+	}
+	return append(slices.Sorted(maps.Keys(l.earlier[uid])), holder.Node)
+}
+
+// countLegacyPod counts a pod that only a replaced system wrote on, as soon as what it has is known.
+func (l *Ledger) countLegacyPod(pod *Pod) {
+	node := l.nodes[pod.Node]
+	if node == nil {
 		return
 	}
-	for uid, pod := range maps.Clone(l.legacy) {
-		if pod.Node != name {
-			continue
-		}
-		if holder := pod.legacyHolder(node.share); holder != nil {
-			delete(l.legacy, uid)
-			l.boundTo[uid] = name
-			l.put(holder)
-		}
+	if holder := pod.legacyHolder(node.share); holder != nil {
+		l.legacy.drop(pod.UID)
+		l.bind(pod.UID, pod.Node)
+		l.put(holder)
 	}
 }
 
@@ -100,24 +108,15 @@ func (l *Ledger) countOnOneNode(uid string) {
 	}
 }
 
-// forget returns the nodes on which the pod still counts.
+// forget returns the nodes on which the pod still counts, each once.
 func (l *Ledger) forget(uid string) []string {
-	l.touchBound(uid)
+	nodes := l.nodesOf(uid)
+	l.touch(l.boundTo[uid])
 	delete(l.reserved, uid)
-	delete(l.legacy, uid)
+	l.legacy.drop(uid)
 	delete(l.boundTo, uid)
-	holder := l.holders[uid]
-	if holder == nil {
-		return nil
-	}
-	nodes := append(slices.Collect(maps.Keys(l.earlier[uid])), holder.Node)
 	delete(l.holders, uid)
 	delete(l.earlier, uid)
-	slices.Sort(nodes)
-	nodes = slices.Compact(nodes)
-	for _, name := range nodes {
-		l.touch(name) // it was bound there, or not, until now
-	}
 	return nodes
 }
 

@@ -48,8 +48,7 @@ type Ledger struct {
 	reserved map[string]bool
 	// unreleased are, by UID, pods that are gone and still count on nodes.
 	unreleased map[string]unreleasedPod
-	// legacy are, by UID, pods that only a replaced system wrote on, and that do not count yet.
-	legacy map[string]*Pod
+	legacy     legacyPods
 	// changes counts the changes of all nodes.
 	changes uint64
 }
@@ -70,8 +69,8 @@ type nodeRecord struct {
 	givenBack map[string]bool
 	// version is what changes was at the node's last change.
 	version uint64
-	// last is the answer to the last question for the node's sums; nil after every change. Pods come in bursts, and
-	// each asks about thousands of nodes of which few have changed.
+	// last is the answer to the last question for the node's sums; nil after every change, and where it may change
+	// without one of the node. Pods come in bursts, and each asks about thousands of nodes of which few have changed.
 	last atomic.Pointer[sums]
 }
 
@@ -91,7 +90,7 @@ func New() *Ledger {
 		boundTo:    map[string]string{},
 		reserved:   map[string]bool{},
 		unreleased: map[string]unreleasedPod{},
-		legacy:     map[string]*Pod{},
+		legacy:     newLegacyPods(),
 	}
 }
 
@@ -103,7 +102,9 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 	l.countServing(node.share, share)
 	node.setShare(share)
 	l.touch(share.Name)
-	l.countLegacy(share.Name)
+	for _, pod := range l.legacy.byNode[share.Name] {
+		l.countLegacyPod(pod)
+	}
 	for _, uid := range slices.Collect(maps.Keys(node.holders)) {
 		if holder := l.holders[uid]; holder != nil && holder.Node == share.Name {
 			l.countOnOneNode(uid)
@@ -144,12 +145,12 @@ func (l *Ledger) SetPod(pod *Pod) {
 	switch {
 	case pod.holder != nil:
 		delete(l.reserved, pod.UID)
-		delete(l.legacy, pod.UID)
-		l.bindTo(pod.UID, pod.Node)
+		l.legacy.drop(pod.UID)
+		l.bind(pod.UID, pod.Node)
 		l.put(pod.holder)
 	case pod.claims != nil && l.holders[pod.UID] == nil:
-		l.legacy[pod.UID] = pod
-		l.countLegacy(pod.Node)
+		l.legacy.put(pod)
+		l.countLegacyPod(pod)
 	}
 }
 
@@ -165,7 +166,7 @@ func (l *Ledger) Reserve(holder *Holder) error {
 		return fmt.Errorf("the pod already holds units on node %s", present.Node)
 	}
 	l.reserved[holder.UID] = true
-	l.boundTo[holder.UID] = holder.Node
+	l.bind(holder.UID, holder.Node)
 	l.put(holder)
 	return nil
 }
@@ -214,7 +215,7 @@ func (l *Ledger) PodGone(uid string, now time.Time) {
 	default:
 		l.unreleased[uid] = unreleasedPod{nodes, now}
 		for _, name := range nodes {
-			l.nodes[name].last.Store(nil)
+			l.touch(name)
 		}
 	}
 }
@@ -266,7 +267,7 @@ func (l *Ledger) Resources() []cards.Resource {
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
-// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it, and never pods.
+// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it.
 func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
@@ -278,8 +279,21 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 		return last.node
 	}
 	node := l.sumsOf(name, record, pods)
-	record.last.Store(&sums{pods, node})
+	node.changesElsewhere = slices.ContainsFunc(pods, func(pod *Pod) bool {
+		return l.mayChangeElsewhere(name, record, pod)
+	})
+	if !node.changesElsewhere {
+		record.last.Store(&sums{slices.Clone(pods), node})
+	}
 	return node
+}
+
+// mayChangeElsewhere says whether what a pod has of a node, by the scheduler's view its own, may change without a
+// change of the node: what a replaced system wrote counts until some record, perhaps of another node, knows the pod.
+// Where a record knows the pod, and that it is bound to the node, what becomes of the record is a change of the node.
+func (l *Ledger) mayChangeElsewhere(name string, record *nodeRecord, pod *Pod) bool {
+	return pod.claims != nil && l.boundTo[pod.UID] != name && record.holders[pod.UID] == nil &&
+		pod.legacyHolder(record.share) != nil
 }
 
 func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {

@@ -168,7 +168,7 @@ func TestUseFromSeveralGoroutines(t *testing.T) {
 			for turn := range 200 {
 				book.SetShareNode(shares[(worker+turn)%2])
 				book.SetPod(a)
-				free(book.Node("n", []*Pod{a}))
+				ask(book.Node("n", []*Pod{a}))
 				book.PodGone("a", time.Unix(int64(turn), 0))
 				book.Expire(time.Unix(int64(turn+10), 0))
 				book.Resources()
@@ -177,6 +177,17 @@ func TestUseFromSeveralGoroutines(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// ask asks all that a scheduler asks of one node, which other goroutines ask as well.
+func ask(node *Node) {
+	node.Fit(asking("4"))
+	node.Reserve("r", asking("4"))
+	copied := node.Clone()
+	copied.TakeAway("a")
+	copied.Add(&Holder{UID: "x", Node: "n", Cards: []cards.Share{{Card: "c", Units: 3}}})
+	copied.PutBack("a")
+	free(copied)
 }
 
 func BenchmarkOneNodeOfAnAttempt(b *testing.B) {

@@ -14,6 +14,8 @@ type Node struct {
 	holders []*Holder
 	// gone are the UIDs of pods that count as gone, their units as released by the kubelet.
 	gone []string
+	// changesElsewhere says whether the sums may change without a change of the node.
+	changesElsewhere bool
 	// uses are those of the cards of the GPUShareNode, in their order.
 	uses []use
 	// classes are those as which any card is in use, also one that the GPUShareNode does not name.

@@ -8,7 +8,7 @@ import (
 )
 
 // Version returns a number that is another one after every change of what Node and Known return for a node, and
-// never returns to an earlier one. It is 0 while nothing is known of the node.
+// never returns to an earlier one. It is 0 while nothing is known of the node. Sums that do not Last change without it.
 func (l *Ledger) Version(name string) uint64 {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
@@ -56,14 +56,8 @@ func (l *Ledger) touch(name string) {
 	}
 }
 
-// bindTo says where a pod with units is bound.
-func (l *Ledger) bindTo(uid, node string) {
-	if before, known := l.boundTo[uid]; known && before != node {
-		l.touch(before)
-		l.touch(node)
-	}
-	l.boundTo[uid] = node
-}
+// Lasts says whether the sums of the same pods stay as they are while the Version of their node does.
+func (n *Node) Lasts() bool { return !n.changesElsewhere }
 
 // HasUnits says whether a pod has units of the node's cards, booked or by its kubelet.
 func (n *Node) HasUnits(uid string) bool {

@@ -42,8 +42,8 @@ var (
 	slicePattern = regexp.MustCompile(`^1/([1-9][0-9]?) card$`)
 )
 
-// Parse reads the unit of one class. It refuses what is none.
-func Parse(text string) (Unit, error) {
+// parse reads the unit of one class. It refuses what is none.
+func parse(text string) (Unit, error) {
 	if text == wholeCard {
 		return whole, nil
 	}
@@ -62,7 +62,7 @@ func Parse(text string) (Unit, error) {
 
 // MeaningOf returns what a unit means, the zero Meaning where it cannot be read.
 func MeaningOf(text string) Meaning {
-	parsed, _ := Parse(text)
+	parsed, _ := parse(text)
 	return parsed.Meaning
 }
 
@@ -70,7 +70,7 @@ func MeaningOf(text string) Meaning {
 func ParseNode(text string) ([]Unit, error) {
 	var parts []Unit
 	for part := range strings.SplitSeq(text, separator) {
-		parsed, err := Parse(part)
+		parsed, err := parse(part)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (f Fields) unitOf(class cards.Class) (Unit, error) {
 	case cards.Whole:
 		return whole, nil
 	case cards.Memory:
-		if parsed, err := Parse(f.MemoryUnit); err != nil || parsed.Class == cards.Memory {
+		if parsed, err := parse(f.MemoryUnit); err != nil || parsed.Class == cards.Memory {
 			return parsed, err
 		}
 	case cards.Slice:
