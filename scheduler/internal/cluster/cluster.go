@@ -324,8 +324,8 @@ func (c *Cluster) Known(name string) *Room {
 	})
 }
 
-// cached returns the room of rooms that was worked out from the same; else a new one, kept where it lasts. A version that is read before
-// the sums is never too new for them.
+// cached returns the room of rooms that was worked out from the same; else a new one, kept where it lasts. A version
+// that is read before the sums is never too new for them.
 func (c *Cluster) cached(
 	rooms map[string]cachedRoom, name string, key cachedRoom, work func() *Room,
 ) *Room {

@@ -48,7 +48,8 @@ type Ledger struct {
 	reserved map[string]bool
 	// unreleased are, by UID, pods that are gone and still count on nodes.
 	unreleased map[string]unreleasedPod
-	legacy     legacyPods
+	// legacy are those that do not count yet.
+	legacy legacyPods
 	// changes counts the changes of all nodes.
 	changes uint64
 }

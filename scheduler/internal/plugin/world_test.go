@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,13 +164,16 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 	if err := onBind(binding); err != nil {
 		return true, nil, err
 	}
-	w.mutex.Lock()
-	w.bindings[binding.Name] = binding
-	w.mutex.Unlock()
-	w.change(binding.Name, func(pod *v1.Pod) {
+	changed := w.change(binding.Name, func(pod *v1.Pod) {
 		pod.Spec.NodeName = binding.Target.Name
 		pod.Annotations = binding.Annotations
 	})
+	if changed.Name == "" {
+		return true, nil, apierrors.NewNotFound(pods.GroupResource(), binding.Name)
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.bindings[binding.Name] = binding
 	return true, binding, nil
 }
 

@@ -1,7 +1,7 @@
 """The scheduler's engine has Go tests of its own, and says the same as core.
 
-The packages above the engine need all of kube-scheduler, minutes to compile: scheduler/README.md says how they
-are tested.
+The packages above the engine need all of kube-scheduler, minutes to compile: scheduler/README.md says how
+they are tested.
 """
 
 import os
