@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz check format crds reference protos chart modules lock base hook image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz engines cases check format crds reference protos chart modules lock base hook image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -81,6 +81,14 @@ fuzz: $(STAMP) ## Property tests with other examples each time | EXAMPLES=n: so 
 	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=logical -m hypothesis tests/fuzz tests/unit \
 	  tests/component $(PYTEST_ARGS)
 
+engines: $(STAMP) ## The scheduler's Go engine beside core on random cases | SEED=n: the first one  SEEDS=n
+	$(say) "compiles the Go engine, then compares; it prints where the two differ"
+	$(BIN)/python -m tests.engine --seed $(or $(SEED),1) --seeds $(or $(SEEDS),10000)
+
+cases: $(STAMP) ## The table of cases of both engines, after an edit of tests/engine/ or of what core answers
+	$(say) "writing tests/engine/cases.jsonl"
+	@$(BIN)/python -m tests.engine.cases --write
+
 simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE=
 	$(say) "as many operations as asked for, then what was seen"
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
@@ -107,6 +115,7 @@ generated: $(STAMP)
 	$(BIN)/python charts/copy_objects.py --check
 	$(BIN)/python -m gpushare_cli.reference --check docs/
 	$(BIN)/python -m matrix.documents --check
+	$(BIN)/python -m tests.engine.cases
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)

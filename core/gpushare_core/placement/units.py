@@ -191,7 +191,9 @@ def parse_node_unit(text: str) -> NodeUnit:
     if len(parts) == 1:
         return parts[0]
     memory, slices, *rest = parts
-    if not isinstance(memory, MemoryUnit) or not isinstance(slices, CardPart) or rest != [WHOLE_CARD]:
+    if not isinstance(memory, MemoryUnit) or not isinstance(slices, CardPart):
+        raise ValueError(f"not the units of a node: {text!r}")
+    if slices == WHOLE_CARD or rest != [WHOLE_CARD]:
         raise ValueError(f"not the units of a node: {text!r}")
     return MixedUnit(memory, slices)
 

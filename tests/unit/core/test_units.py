@@ -3,7 +3,14 @@
 import pytest
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import WHOLE_CARD, CardPart, MemoryUnit, Unit, parse_unit
+from gpushare_core.placement.units import (
+    WHOLE_CARD,
+    CardPart,
+    MemoryUnit,
+    Unit,
+    parse_node_unit,
+    parse_unit,
+)
 
 MIB, GIB = 2**20, 2**30
 QUARTER = CardPart(ResourceClass.SLICE, 4)
@@ -27,6 +34,19 @@ def test_what_is_written_is_read_again(text: str, unit: Unit) -> None:
 def test_what_is_no_unit_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="memory"):
         parse_unit(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1Gi, 1 card, 1 card", id="whole cards in place of slices"),
+        pytest.param("1Gi, 1/2 card", id="no whole cards"),
+        pytest.param("1/2 card, 1Gi, 1 card", id="in another order"),
+    ],
+)
+def test_units_of_no_mode_are_none_of_a_node(text: str) -> None:
+    with pytest.raises(ValueError, match="not the units of a node"):
+        parse_node_unit(text)
 
 
 def test_units_written_differently_mean_the_same() -> None:

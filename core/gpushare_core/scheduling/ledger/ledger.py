@@ -131,10 +131,7 @@ class Ledger:
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
-            for node in nodes:
-                self._nodes[node].delete(uid, now=now)
-                self._with_gone.add(node)
-                self._update_index(node)
+            self._delete_from(nodes, uid, now=now)
         else:
             self._unreleased[uid] = UnreleasedPod(frozenset(nodes), now)
 
@@ -382,8 +379,15 @@ class Ledger:
 
     def _free_unreleased(self, uid: str) -> None:
         if pod := self._unreleased.pop(uid, None):
-            self._remove_from(pod.nodes, uid)
+            self._delete_from(pod.nodes, uid, now=pod.since)
         self._listener.fits(uid)
+
+    def _delete_from(self, nodes: Iterable[str], uid: str, *, now: float) -> None:
+        """The pod is gone: what a plugin has told of it comes back."""
+        for node in nodes:
+            self._nodes[node].delete(uid, now=now)
+            self._with_gone.add(node)
+            self._update_index(node)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:

@@ -7,6 +7,7 @@ from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, refe
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.scheduling.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_core.scheduling.ledger.node_sums import GONE_SECONDS
 from gpushare_core.scheduling.ledger.unreleased_pods import UNRELEASED_SECONDS
 from gpushare_core.scheduling.objects.holder import Holder, PodUpdate
 from gpushare_core.scheduling.objects.share_node import ReportedHolder
@@ -122,6 +123,15 @@ class TestDepartures:
         assert used(ledger) == [0, 4]
         ledger.set_share_node(share_node("n1"))
         assert used(ledger) == [0, 0]
+
+    def test_what_it_tells_of_afterwards_comes_back(self, ledger: Ledger) -> None:
+        """Nobody has to be evicted for it."""
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.pod_deleted("a", now=100.0)
+        ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
+        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], frozenset({"a"}))
+        ledger.free_unreleased(now=100.0 + GONE_SECONDS)
+        assert (used(ledger), ledger.unreleased("n1")) == ([4, 0], frozenset())
 
     @pytest.mark.parametrize("told_first", [True, False])
     def test_what_it_has_told_of_one_container_says_nothing_of_the_next(

@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+// Version returns a number that is another one after every change of what Node and Known return for a node, and
+// never returns to an earlier one. It is 0 while nothing is known of the node. Sums that do not Last change without it.
+func (l *Ledger) Version(name string) uint64 {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	if record := l.nodes[name]; record != nil {
+		return record.version
+	}
+	return 0
+}
+
+// Known returns the sums of a node by what the ledger alone knows, nil where it knows nothing of the node: for those
+// who must not look at the scheduler's view, which may be older or newer.
+func (l *Ledger) Known(name string) *Node {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	record := l.nodes[name]
+	if record == nil {
+		return nil
+	}
+	return NewNode(record.share, slices.Collect(maps.Values(record.holders)))
+}
+
+// Leaving returns the UIDs of the pods that count on a node and that the scheduler does not show there: they are gone, and
+// their units are expected back.
+func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {
+	leaving := l.Unreleased(name)
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	if record := l.nodes[name]; record != nil {
+		for uid := range record.holders {
+			if !isShown(uid) && l.boundTo[uid] == name {
+				leaving = append(leaving, uid)
+			}
+		}
+	}
+	slices.Sort(leaving)
+	return slices.Compact(leaving)
+}
+
+// touch says that the node has changed.
+func (l *Ledger) touch(name string) {
+	if record := l.nodes[name]; record != nil {
+		l.changes++
+		record.version = l.changes
+		record.last.Store(nil)
+	}
+}
+
+// Lasts says whether the sums of the same pods stay as they are while the Version of their node does.
+func (n *Node) Lasts() bool { return !n.changesElsewhere }
+
+// HasUnits says whether a pod has units of the node's cards, booked or by its kubelet.
+func (n *Node) HasUnits(uid string) bool {
+	for _, holder := range n.holders {
+		if holder.UID == uid {
+			return true
+		}
+	}
+	return isReported(n.share, uid)
+}
+
+// Gone returns the UIDs of the pods that TakeAway was called for.
+func (n *Node) Gone() []string { return slices.Clone(n.gone) }
+
+// UnitsOn returns what each pod has of a card, in the node's unit, by UID: what is booked, or what the kubelet has
+// given out, whichever is more.
+func (n *Node) UnitsOn(card string) map[string]int64 {
+	units := map[string]int64{}
+	for _, holder := range n.holders {
+		for _, own := range holder.Cards {
+			if own.Card == card {
+				units[holder.UID] = inNodeUnit(n.share, holder, own)
+			}
+		}
+	}
+	if place := n.share.Card(card); place >= 0 {
+		for _, holder := range n.share.Cards[place].Holders {
+			units[holder.UID] = max(units[holder.UID], holder.Units)
+		}
+	}
+	return units
+}
+
+// ShareNode returns the GPUShareNode that the sums are of, nil where there is none.
+func (n *Node) ShareNode() *sharenode.Node { return n.share }
+
+// Preempts says whether the node's policy allows that pods are evicted to free a card.
+func (n *Node) Preempts() bool { return n.share != nil && n.share.Preempts }

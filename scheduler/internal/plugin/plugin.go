@@ -1,0 +1,249 @@
+// Package plugin is the plugin GPUShare of the scheduling framework: a pod that asks for units of cards gets a node
+// where they fit one card, and node and card in one Binding.
+//
+// Pods that ask for nothing of ours cost one look at their limits.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"gpushare.io/scheduler/internal/allocation"
+	"gpushare.io/scheduler/internal/bindcall"
+	"gpushare.io/scheduler/internal/binding"
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/podapi"
+)
+
+// Name is the plugin's name in the configuration of kube-scheduler.
+const Name = "GPUShare"
+
+// Plugin is the plugin of one profile.
+type Plugin struct {
+	*core
+	handle fwk.Handle
+}
+
+var (
+	_ fwk.PreFilterPlugin     = &Plugin{}
+	_ fwk.PreFilterExtensions = &Plugin{}
+	_ fwk.FilterPlugin        = &Plugin{}
+	_ fwk.PostFilterPlugin    = &Plugin{}
+	_ fwk.PreScorePlugin      = &Plugin{}
+	_ fwk.ScorePlugin         = &Plugin{}
+	_ fwk.ReservePlugin       = &Plugin{}
+	_ fwk.BindPlugin          = &Plugin{}
+	_ fwk.EnqueueExtensions   = &Plugin{}
+	_ fwk.SignPlugin          = &Plugin{}
+)
+
+// Name implements fwk.Plugin.
+func (p *Plugin) Name() string { return Name }
+
+// PreFilter decides once what the pod asks for.
+func (p *Plugin) PreFilter(
+	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
+) (*fwk.PreFilterResult, *fwk.Status) {
+	resources := p.cluster.Resources()
+	if !podapi.AsksForAny(pod, resources) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	asked := cluster.Ask(pod, resources)
+	if len(asked.Parts) == 0 {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if err := p.ready(ctx); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	if reason := unservable(pod, asked); reason != "" {
+		p.waiting.Remove(pod.UID)
+		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	}
+	p.waiting.Add(pod, asked, p.cluster.Attempt())
+	state.Write(stateKey, &podState{
+		asked:    asked,
+		isHolder: p.cluster.Holder(pod.UID) != nil,
+		plans:    &plans{victims: map[string]*plan{}},
+		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
+	})
+	return nil, nil
+}
+
+// unservable returns for people why a pod fits no node, whatever is free; empty where it may fit one.
+func unservable(pod *v1.Pod, asked *cluster.Asked) string {
+	if reason := asked.Unservable(); reason != "" {
+		return reason
+	}
+	return lackOfRoom(pod, asked)
+}
+
+func lackOfRoom(pod *v1.Pod, asked *cluster.Asked) string {
+	return allocation.LackOfRoom(allocation.SizeBesideOurs(pod.Annotations), allocation.WorstSize(asked.Request))
+}
+
+// PreFilterExtensions implements fwk.PreFilterPlugin.
+func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return p }
+
+// Filter says whether the pod fits a node, and in the words of the extender why not.
+func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	name := info.Node().Name
+	if own.isHolder {
+		if refusal := p.cluster.HeldElsewhere(pod.UID, name); refusal != nil {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Words(own.asked.Request))
+		}
+	}
+	if reason := p.pauses.Reason(name); reason != "" {
+		own.refused.note(name, &ledger.Refusal{Message: reason, Kind: ledger.NodeClosed})
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	}
+	if trial := own.trials[name]; trial != nil {
+		return p.filterTrial(own, name, trial)
+	}
+	room := p.cluster.Room(info)
+	_, refusal := room.Fit(own.asked)
+	if refusal != nil {
+		own.refused.note(name, refusal)
+	}
+	return statusOf(refusal, own.asked.Request, room.Preempts())
+}
+
+// statusOf returns nil where there is no refusal.
+func statusOf(refusal *ledger.Refusal, request cards.Request, preempts bool) *fwk.Status {
+	if refusal == nil {
+		return nil
+	}
+	code := fwk.UnschedulableAndUnresolvable
+	if refusal.IsResolvable && preempts {
+		code = fwk.Unschedulable
+	}
+	return fwk.NewStatus(code, refusal.Words(request))
+}
+
+// PreScore ranks the nodes that fit.
+func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	ranked := make([]cards.Ranked, 0, len(nodes))
+	for _, info := range nodes {
+		if one, refusal := p.cluster.Room(info).Fit(own.asked); refusal == nil {
+			ranked = append(ranked, one)
+		}
+	}
+	own.scores = cards.Scores(ranked)
+	return nil
+}
+
+// Score implements fwk.ScorePlugin: 100 for the best node.
+func (p *Plugin) Score(
+	_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo,
+) (int64, *fwk.Status) {
+	own := stateOf(state)
+	if own == nil {
+		return 0, nil
+	}
+	return own.scores[info.Node().Name] * fwk.MaxNodeScore / cards.Best, nil
+}
+
+// ScoreExtensions implements fwk.ScorePlugin.
+func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
+
+// Reserve chooses the cards. From now on they are the pod's.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(nodeName)
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("reserving units: %w", err))
+	}
+	room := p.cluster.Room(info)
+	node := room.Node()
+	holder, choices := node.Reserve(string(pod.UID), own.asked.Request)
+	if holder == nil {
+		_, refusal := room.Fit(own.asked)
+		return statusOf(refusal, own.asked.Request, true)
+	}
+	if err := p.cluster.Reserve(holder); err != nil {
+		return fwk.AsStatus(err)
+	}
+	own.reserved = &reservation{holder, choices, node.ShareNode()}
+	p.waiting.Remove(pod.UID)
+	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
+		p.note(nominated) // what was held for it there is free
+	}
+	return nil
+}
+
+// Unreserve gives back what Reserve took. Without effect on what a watch has shown.
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ string) {
+	if own := stateOf(state); own != nil && own.reserved != nil {
+		own.reserved = nil
+		p.cluster.Release(pod.UID)
+	}
+}
+
+// Bind writes node and cards in one Binding. It leaves pods that ask for nothing of ours to others.
+func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	if own.reserved == nil {
+		return fwk.AsStatus(errors.New("no units are reserved for the pod"))
+	}
+	reserved, now := own.reserved, p.clock.Now()
+	given := binding.AllocationOf(reserved.holder, own.asked.Request, reserved.share, now)
+	written := binding.Of(given, reserved.share, now)
+	err := bindcall.Write(ctx, p.handle.ClientSet().CoreV1(), p.clock, pod, nodeName, written)
+	if errors.Is(err, bindcall.ErrBoundBefore) {
+		p.cluster.PodGone(pod.UID)
+	}
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	p.pauses.Bound(pod, nodeName)
+	klog.FromContext(ctx).V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
+		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
+	return nil
+}
+
+func cardsOf(holder *ledger.Holder) string {
+	names := make([]string, len(holder.Cards))
+	for place, own := range holder.Cards {
+		names[place] = own.Card
+	}
+	return strings.Join(names, ", ")
+}
+
+func reasonsOf(choices []ledger.Choice) string {
+	reasons := make([]string, len(choices))
+	for place, choice := range choices {
+		reasons[place] = choice.Reason
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// SignPod says that pods which ask for nothing of ours are alike to us. Of others each takes what the next one would
+// have got.
+func (p *Plugin) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if podapi.AsksForAny(pod, p.cluster.Resources()) {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "the pod asks for units of cards")
+	}
+	return nil, nil
+}

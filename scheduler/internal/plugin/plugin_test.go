@@ -1,0 +1,333 @@
+package plugin
+
+import (
+	"context"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"gpushare.io/scheduler/internal/bindcall"
+	"gpushare.io/scheduler/internal/sharenode"
+	"gpushare.io/scheduler/internal/victims"
+)
+
+// bench is our plugin alone, with pods that are bound already.
+type bench struct {
+	*Plugin
+	t        *testing.T
+	snapshot *cache.Snapshot
+	state    fwk.CycleState
+}
+
+func newBench(t *testing.T, share *sharenode.Node, bound ...*v1.Pod) *bench {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	api := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: share.Name}}
+	snapshot := cache.NewSnapshot(bound, []*v1.Node{api})
+	client := fake.NewClientset()
+	handle, err := frameworkruntime.NewFramework(ctx, nil, nil,
+		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithClientSet(client),
+		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(client, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := newCore(handle, bindcall.RealClock())
+	made.know(handle, func(string) {})
+	made.cluster.SetShareNode(share)
+	for _, pod := range bound {
+		made.cluster.SetPod(pod)
+	}
+	return &bench{&Plugin{core: made, handle: handle}, t, snapshot, framework.NewCycleState()}
+}
+
+func (b *bench) info() fwk.NodeInfo {
+	b.t.Helper()
+	infos, err := b.snapshot.NodeInfos().List()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return infos[0]
+}
+
+func (b *bench) begin(pod *v1.Pod) fwk.Code {
+	_, status := b.PreFilter(context.Background(), b.state, pod, nil)
+	return status.Code()
+}
+
+func (b *bench) fits(pod *v1.Pod) bool {
+	return b.Filter(context.Background(), b.state, pod, b.info()).IsSuccess()
+}
+
+func infoOf(t *testing.T, pod *v1.Pod) fwk.PodInfo {
+	t.Helper()
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func boundPod(name, card string, units int, change ...func(*v1.Pod)) *v1.Pod {
+	pod := podOf(name, units)
+	on("gpu-1", card, units)(pod)
+	for _, one := range change {
+		one(pod)
+	}
+	return pod
+}
+
+func TestPodsThatAskForNothingAreSkipped(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	none := podOf("none", 4)
+	none.Spec.Containers[0].Resources.Limits[memory] = *podOf("x", 0).Spec.Containers[0].Resources.Limits.StorageEphemeral()
+	for _, pod := range []*v1.Pod{podOf("plain", 0), none} {
+		if code := b.begin(pod); code != fwk.Skip {
+			t.Errorf("%s: PreFilter says %s", pod.Name, code)
+		}
+		if status := b.PreScore(context.Background(), b.state, pod, nil); status.Code() != fwk.Skip {
+			t.Errorf("%s: PreScore says %s", pod.Name, status.Code())
+		}
+		if status := b.Bind(context.Background(), b.state, pod, "gpu-1"); status.Code() != fwk.Skip {
+			t.Errorf("%s: Bind says %s", pod.Name, status.Code())
+		}
+	}
+}
+
+func TestOrdinaryPodsAreBatched(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	if fragments, status := b.SignPod(context.Background(), podOf("plain", 0)); !status.IsSuccess() || fragments != nil {
+		t.Errorf("a plain pod: %v, %v", fragments, status)
+	}
+	if _, status := b.SignPod(context.Background(), podOf("shared", 1)); status.Code() != fwk.Unschedulable {
+		t.Errorf("a shared pod: %v", status)
+	}
+}
+
+func TestReservedUnitsAreTakenAtOnce(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	first, second := podOf("first", 10), podOf("second", 10)
+	b.begin(first)
+	if status := b.Reserve(context.Background(), b.state, first, "gpu-1"); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	other := framework.NewCycleState()
+	b.PreFilter(context.Background(), other, second, nil)
+	if b.Filter(context.Background(), other, second, b.info()).IsSuccess() {
+		t.Error("the same units fit a second pod")
+	}
+	if b.Reserve(context.Background(), other, second, "gpu-1").IsSuccess() {
+		t.Error("the same units are reserved twice")
+	}
+	b.Unreserve(context.Background(), b.state, first, "gpu-1")
+	b.Unreserve(context.Background(), b.state, first, "gpu-1")
+	if !b.Filter(context.Background(), other, second, b.info()).IsSuccess() {
+		t.Error("they are not given back")
+	}
+}
+
+func TestAPodWithUnitsStaysOnItsNode(t *testing.T) {
+	pod := boundPod("a", "GPU-0", 4)
+	b := newBench(t, node("gpu-1", 1))
+	on("gpu-2", "GPU-0", 4)(pod)
+	b.cluster.SetPod(pod)
+	b.begin(pod)
+	status := b.Filter(context.Background(), b.state, pod, b.info())
+	want := "node(s) other than gpu-2, where the pod already holds its share of cards and is being bound"
+	if status.Code() != fwk.UnschedulableAndUnresolvable || status.Message() != want {
+		t.Errorf("status: %v", status)
+	}
+}
+
+func TestTrialsAreOfOneState(t *testing.T) {
+	low := boundPod("low", "GPU-0", 10)
+	b := newBench(t, node("gpu-1", 1), low)
+	pod := podOf("a", 10)
+	b.begin(pod)
+	copied := b.state.Clone()
+	ctx := context.Background()
+	b.RemovePod(ctx, copied, pod, infoOf(t, low), b.info())
+	if !b.Filter(ctx, copied, pod, b.info()).IsSuccess() {
+		t.Error("it does not fit without the other one")
+	}
+	if b.fits(pod) {
+		t.Error("it fits beside the other one, too")
+	}
+	again := copied.Clone()
+	b.AddPod(ctx, again, pod, infoOf(t, low), b.info())
+	if b.Filter(ctx, again, pod, b.info()).IsSuccess() {
+		t.Error("it fits with the other one put back")
+	}
+	if !b.Filter(ctx, copied, pod, b.info()).IsSuccess() {
+		t.Error("the copy has changed with a copy of it")
+	}
+}
+
+func TestAPodOfADaemonSetIsNoVictim(t *testing.T) {
+	yes := true
+	daemon := boundPod("daemon", "GPU-0", 10, func(pod *v1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}
+	})
+	b := newBench(t, node("gpu-1", 1), daemon)
+	pod := podOf("a", 10)
+	b.begin(pod)
+	b.RemovePod(context.Background(), b.state, pod, infoOf(t, daemon), b.info())
+	if b.fits(pod) {
+		t.Error("it would be evicted, and come back")
+	}
+}
+
+func TestANominatedPodHoldsACard(t *testing.T) {
+	ending := boundPod("ending", "GPU-0", 10)
+	now := metav1.Now()
+	ending.DeletionTimestamp = &now
+	for _, test := range []struct {
+		name      string
+		bound     []*v1.Pod
+		nominated int
+		asked     int
+		want      bool
+	}{
+		{"free units", nil, 10, 6, true},
+		{"too few are left", nil, 10, 7, false},
+		{"units of one that is ending", []*v1.Pod{ending}, 16, 6, false},
+		{"units of a less important one", []*v1.Pod{boundPod("low", "GPU-0", 10, priority(-5))}, 16, 6, false},
+		{"what will never be free", []*v1.Pod{boundPod("high", "GPU-0", 10, priority(50))}, 16, 6, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, node("gpu-1", 1), test.bound...)
+			pod, nominated := podOf("a", test.asked), podOf("nominated", test.nominated)
+			priority(10)(nominated)
+			b.begin(pod)
+			b.AddPod(context.Background(), b.state, pod, infoOf(t, nominated), b.info())
+			if fits := b.fits(pod); fits != test.want {
+				t.Errorf("fits: %v", fits)
+			}
+		})
+	}
+}
+
+func TestHints(t *testing.T) {
+	full := node("gpu-1", 1, "uid-x", 0, 16)
+	plain := podOf("plain", 0)
+	plain.Spec.NodeName = "gpu-1"
+	assumed := podOf("assumed", 16)
+	assumed.Spec.NodeName = "gpu-1"
+	nominated := podOf("nominated", 16)
+	nominated.Status.NominatedNodeName = "gpu-1"
+	for _, test := range []struct {
+		name string
+		// free is what is reported before the event.
+		free *sharenode.Node
+		gone *v1.Pod
+		want fwk.QueueingHint
+	}{
+		{"the kubelet has its units still", full, boundPod("x", "GPU-0", 16), fwk.QueueSkip},
+		{"its units are free", node("gpu-1", 1), boundPod("x", "GPU-0", 16), fwk.Queue},
+		{"too few are free", node("gpu-1", 1, "uid-y", 0, 10), boundPod("x", "GPU-0", 6), fwk.QueueSkip},
+		{"a pod without units", node("gpu-1", 1), plain, fwk.QueueSkip},
+		{"it was not bound after all", node("gpu-1", 1), assumed, fwk.Queue},
+		{"it is nominated no more", node("gpu-1", 1), nominated, fwk.Queue},
+		{"it was nowhere", node("gpu-1", 1), podOf("nowhere", 16), fwk.QueueSkip},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, full)
+			pod := podOf("waits", 8)
+			b.begin(pod)
+			b.cluster.SetShareNode(test.free)
+			hint, err := b.afterPodDeleted(klog.Background(), pod, test.gone, nil)
+			if err != nil || hint != test.want {
+				t.Errorf("hint %s, error %v", hint, err)
+			}
+		})
+	}
+}
+
+func TestANewNodeIsAHintWhereItFits(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 10))
+	small, large := podOf("small", 6), podOf("large", 7)
+	b.begin(small)
+	b.begin(large)
+	added := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1"}}
+	for pod, want := range map[*v1.Pod]fwk.QueueingHint{small: fwk.Queue, large: fwk.QueueSkip} {
+		if hint, err := b.afterNodeAdded(klog.Background(), pod, nil, added); err != nil || hint != want {
+			t.Errorf("%s: hint %s, error %v", pod.Name, hint, err)
+		}
+	}
+}
+
+func TestOwnUpdatesAreHintsWhereThereIsRoomAgain(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	full, emptied := podOf("a", 4), podOf("a", 4)
+	full.Annotations = map[string]string{"x": string(make([]byte, 256*1024))}
+	if hint, _ := b.afterOwnUpdate(klog.Background(), full, full, emptied); hint != fwk.Queue {
+		t.Errorf("room again: %s", hint)
+	}
+	if hint, _ := b.afterOwnUpdate(klog.Background(), full, full, full); hint != fwk.QueueSkip {
+		t.Errorf("as before: %s", hint)
+	}
+	emptied.UID = types.UID("another")
+	if hint, _ := b.afterOwnUpdate(klog.Background(), full, full, emptied); hint != fwk.QueueSkip {
+		t.Errorf("another pod: %s", hint)
+	}
+}
+
+func TestBudgetsProtectPods(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &intstr.IntOrString{IntVal: 1},
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			DisruptionsAllowed: 1, DisruptedPods: map[string]metav1.Time{"counted": metav1.Now()},
+		},
+	}
+	informer := b.handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Informer()
+	if err := informer.GetStore().Add(budget); err != nil {
+		t.Fatal(err)
+	}
+	labelled := map[string]string{"app": "x"}
+	pods, chosen := map[string]*v1.Pod{}, []victims.Pod(nil)
+	for _, name := range []string{"other", "counted", "first", "second"} {
+		pod := podOf(name, 4)
+		if name != "other" {
+			pod.Labels = labelled
+		}
+		pods[name], chosen = pod, append(chosen, victims.Pod{UID: name})
+	}
+	if kept := b.protector(pods)(chosen); len(kept) != 1 || !kept["second"] {
+		t.Errorf("protected: %v", kept)
+	}
+}
+
+func TestNothingIsPlacedBeforeAllIsRead(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	synced, adopted := false, 0
+	b.synced = append(b.synced, func() bool { return synced })
+	b.adopt = func(context.Context) error { adopted++; return nil }
+	if code := b.begin(podOf("a", 4)); code != fwk.Error || adopted != 0 {
+		t.Errorf("PreFilter says %s, adopted %d times", code, adopted)
+	}
+	if code := b.begin(podOf("plain", 0)); code != fwk.Skip {
+		t.Errorf("PreFilter says %s of a plain pod", code)
+	}
+	synced = true
+	for range 2 {
+		if code := b.begin(podOf("a", 4)); code != fwk.Success || adopted != 1 {
+			t.Errorf("PreFilter says %s, adopted %d times", code, adopted)
+		}
+	}
+}

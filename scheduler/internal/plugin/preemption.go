@@ -1,0 +1,248 @@
+package plugin
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/podapi"
+	"gpushare.io/scheduler/internal/victims"
+)
+
+// The scheduler's own preemption removes from a node all pods that may go, asks whether the pod fits, and gives back
+// one pod after the other, the most important first, while the pod still fits. With that alone it would leave over
+// whoever happens to lie on one card, be it many instead of one. So the first question decides which pods have to go,
+// the fewest and least important on one card, and the pod fits while those are gone.
+
+// PostFilter keeps the scheduler from evicting pods where that is of no use: for a pod that no node takes, and for one
+// that waits on its node until the kubelet has released what evicted pods had. Those are gone from the API by then,
+// and the scheduler would look for others.
+func (p *Plugin) PostFilter(
+	_ context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+) (*fwk.PostFilterResult, *fwk.Status) {
+	own := stateOf(state)
+	if own == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	if own.isUnservable {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+	}
+	own.reword(nodes)
+	nominated := p.nominatedNode(own, pod)
+	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
+		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
+		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+			"the pod waits until its node has released the units of pods that are gone")
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// nominatedNode returns for which node the pod is nominated, empty where for none. The scheduler may know that before
+// the pod says it: the next attempt comes as soon as the evicted pods are gone.
+func (p *Plugin) nominatedNode(own *podState, pod *v1.Pod) string {
+	if pod.Status.NominatedNodeName != "" {
+		return pod.Status.NominatedNodeName
+	}
+	for _, node := range own.refused.nodes() {
+		for _, nominated := range p.handle.NominatedPodsForNode(node) {
+			if nominated.GetPod().UID == pod.UID {
+				return node
+			}
+		}
+	}
+	return ""
+}
+
+// statuses are why nodes do not fit, for the scheduler's message about the pod.
+type statuses interface {
+	fwk.NodeToStatusReader
+	Set(node string, status *fwk.Status)
+}
+
+// reword gives nodes the same words that differ in amounts alone, as the extender does: the scheduler counts nodes by
+// their words.
+func (s *podState) reword(nodes fwk.NodeToStatusReader) {
+	writable, is := nodes.(statuses)
+	if !is {
+		return
+	}
+	for node, words := range s.refused.sentences(s.asked.Request) {
+		before := writable.Get(node)
+		if before.Plugin() == Name && before.Message() != words {
+			writable.Set(node, fwk.NewStatus(before.Code(), words).WithPlugin(Name))
+		}
+	}
+}
+
+// isBeingReleased says whether a request will fit a node without that anybody else goes.
+func (p *Plugin) isBeingReleased(asked *cluster.Asked, name string) bool {
+	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
+	if err != nil {
+		return false
+	}
+	node := p.cluster.Room(info).Node()
+	for _, uid := range p.cluster.Leaving(info) {
+		node.TakeAway(uid)
+	}
+	return len(node.Choose(asked.Request)) > 0
+}
+
+// RemovePod implements fwk.PreFilterExtensions.
+func (p *Plugin) RemovePod(
+	_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, info fwk.NodeInfo,
+) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	trial, pod := p.trialOf(own, info), removed.GetPod()
+	if uid := string(pod.UID); trial.node.HasUnits(uid) {
+		trial.node.TakeAway(uid)
+		trial.removed[uid] = pod
+	}
+	return nil
+}
+
+// AddPod implements fwk.PreFilterExtensions: for a pod that RemovePod has removed, and for one that is nominated for
+// the node.
+func (p *Plugin) AddPod(
+	_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, info fwk.NodeInfo,
+) *fwk.Status {
+	own := stateOf(state)
+	if own == nil {
+		return nil
+	}
+	trial, pod := p.trialOf(own, info), added.GetPod()
+	uid := string(pod.UID)
+	switch {
+	case trial.removed[uid] != nil:
+		trial.node.PutBack(uid)
+		delete(trial.removed, uid)
+	case !trial.node.HasUnits(uid):
+		p.nominate(trial.node, pod, info)
+	}
+	return nil
+}
+
+// trialOf returns what is tried of a node. It begins with the node as the scheduler sees it, not as it was changed for
+// the trial.
+func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
+	name := info.Node().Name
+	if own.trials[name] == nil {
+		if seen, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name); err == nil {
+			info = seen
+		}
+		if own.trials == nil {
+			own.trials = map[string]*trial{}
+		}
+		own.trials[name] = &trial{p.cluster.Room(info).Node(), map[string]*v1.Pod{}}
+	}
+	return own.trials[name]
+}
+
+// nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
+// released of the pods that are ending or gone, else once those are gone, too, that are less important.
+func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
+	resources := p.cluster.Resources()
+	if !podapi.AsksForAny(pod, resources) {
+		return
+	}
+	asked := cluster.Ask(pod, resources)
+	ending := p.cluster.Leaving(info)
+	var less []string
+	for _, one := range info.GetPods() {
+		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
+			less = append(less, string(other.UID))
+		}
+	}
+	later := node.Clone()
+	for _, goes := range [][]string{nil, ending, less} {
+		for _, uid := range goes {
+			later.TakeAway(uid)
+		}
+		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
+			node.Add(holder)
+			return
+		}
+	}
+}
+
+// filterTrial says whether the pod fits a node as it would be.
+func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Status {
+	_, refusal := trial.node.Fit(own.asked.Request)
+	if len(trial.removed) > 0 {
+		plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
+		if !plan.isDone(trial) {
+			return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
+		}
+	} else if refusal != nil {
+		p.cluster.Refuses(name, own.asked) // for as long as another pod is nominated there
+		own.refused.note(name, refusal)
+	}
+	return statusOf(refusal, own.asked.Request, trial.node.Preempts())
+}
+
+// plan decides which of the pods that are removed have to go.
+func (p *Plugin) plan(own *podState, trial *trial) *plan {
+	whole := trial.node.Clone()
+	var pods []victims.Pod
+	for uid, pod := range trial.removed {
+		whole.PutBack(uid)
+		if !podapi.ComesBack(pod) {
+			pods = append(pods, victims.Pod{
+				UID: uid, Priority: podapi.Priority(pod), Started: podapi.Started(pod),
+				IsEnding: pod.DeletionTimestamp != nil,
+			})
+		}
+	}
+	made := &plan{among: make(map[string]*v1.Pod, len(trial.removed))}
+	for uid, pod := range trial.removed {
+		made.among[uid] = pod
+	}
+	made.victims, made.isPossible = victims.Find(whole, own.asked.Request, pods, p.protector(made.among))
+	return made
+}
+
+// protector returns which pods disruption budgets would not let go.
+func (p *Plugin) protector(pods map[string]*v1.Pod) victims.Protected {
+	return func(chosen []victims.Pod) map[string]bool {
+		budgets, err := p.budgets.List(labels.Everything())
+		if err != nil || len(budgets) == 0 {
+			return nil
+		}
+		allowed, kept := map[*policyv1.PodDisruptionBudget]int32{}, map[string]bool{}
+		for _, budget := range budgets {
+			allowed[budget] = budget.Status.DisruptionsAllowed
+		}
+		for _, one := range chosen {
+			for _, budget := range budgets {
+				if counts(budget, pods[one.UID]) {
+					allowed[budget]--
+					kept[one.UID] = kept[one.UID] || allowed[budget] < 0
+				}
+			}
+			if !kept[one.UID] {
+				delete(kept, one.UID)
+			}
+		}
+		return kept
+	}
+}
+
+// counts says whether the eviction of a pod takes one of the disruptions that a budget allows.
+func counts(budget *policyv1.PodDisruptionBudget, pod *v1.Pod) bool {
+	if budget.Namespace != pod.Namespace || budget.Spec.Selector == nil {
+		return false
+	}
+	if _, isCounted := budget.Status.DisruptedPods[pod.Name]; isCounted {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}

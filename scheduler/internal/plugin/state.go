@@ -1,0 +1,153 @@
+package plugin
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+const stateKey fwk.StateKey = Name
+
+// podState is what is known of the pod of a scheduling cycle. A pod without one asks for nothing of ours.
+type podState struct {
+	asked *cluster.Asked
+	// isUnservable says that the pod itself is the reason: no node takes it.
+	isUnservable bool
+	// isHolder says that the pod has units already: it must not get others.
+	isHolder bool
+	// trials are, by node, what the scheduler tries: this pod beside others, or in their place.
+	trials map[string]*trial
+	// plans are those of the whole cycle, whichever copy of the state is looked at.
+	plans *plans
+	// refused are why nodes do not fit.
+	refused *refusals
+	// scores are by node.
+	scores map[string]int64
+	// reserved is what the pod gets; nil until then.
+	reserved *reservation
+}
+
+// refusals are why nodes do not fit the pod, by node.
+type refusals struct {
+	mutex  sync.Mutex
+	byNode map[string]*ledger.Refusal
+}
+
+func (r *refusals) note(node string, refusal *ledger.Refusal) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.byNode[node] = refusal
+}
+
+// nodes returns the nodes that do not fit.
+func (r *refusals) nodes() []string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Collect(maps.Keys(r.byNode))
+}
+
+// sentences returns for people why each node does not fit a request.
+func (r *refusals) sentences(request cards.Request) map[string]string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	names := slices.Sorted(maps.Keys(r.byNode))
+	of := make([]*ledger.Refusal, len(names))
+	for place, name := range names {
+		of[place] = r.byNode[name]
+	}
+	byNode := make(map[string]string, len(names))
+	for place, sentence := range ledger.Sentences(of, request) {
+		byNode[names[place]] = sentence
+	}
+	return byNode
+}
+
+// reservation is what a pod gets of a node, and the GPUShareNode by which that was chosen.
+type reservation struct {
+	holder  *ledger.Holder
+	choices []ledger.Choice
+	share   *sharenode.Node
+}
+
+// trial is a node as it would be with other pods.
+type trial struct {
+	node *ledger.Node
+	// removed are the pods with units that would be gone, by UID.
+	removed map[string]*v1.Pod
+}
+
+// plans are which pods have to go on each node, decided once in a cycle.
+type plans struct {
+	mutex sync.Mutex
+	// victims are UIDs; nil where nothing helps.
+	victims map[string]*plan
+}
+
+type plan struct {
+	victims []string
+	// isPossible is false where nothing helps.
+	isPossible bool
+	// among are the UIDs of the pods among which they were looked for.
+	among map[string]*v1.Pod
+}
+
+// stateOf returns nil for a pod that asks for nothing of ours.
+func stateOf(state fwk.CycleState) *podState {
+	data, err := state.Read(stateKey)
+	if err != nil {
+		return nil
+	}
+	own, _ := data.(*podState)
+	return own
+}
+
+// Clone implements fwk.StateData: what is tried in the copy does not change the original.
+func (s *podState) Clone() fwk.StateData {
+	copied := *s
+	copied.trials = make(map[string]*trial, len(s.trials))
+	for name, one := range s.trials {
+		copied.trials[name] = &trial{one.node.Clone(), maps.Clone(one.removed)}
+	}
+	return &copied
+}
+
+// planFor returns which pods have to go from a node so that the pod fits, and decides that when the scheduler has just
+// removed all that may go.
+func (p *plans) planFor(node string, trial *trial, decide func() *plan) *plan {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	known := p.victims[node]
+	if known != nil && isAmong(trial.removed, known.among) {
+		return known
+	}
+	known = decide()
+	p.victims[node] = known
+	return known
+}
+
+func isAmong(pods, others map[string]*v1.Pod) bool {
+	for uid := range pods {
+		if others[uid] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// isDone says whether all that have to go are removed.
+func (p *plan) isDone(trial *trial) bool {
+	for _, uid := range p.victims {
+		if trial.removed[uid] == nil {
+			return false
+		}
+	}
+	return p.isPossible
+}

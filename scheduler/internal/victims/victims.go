@@ -1,0 +1,258 @@
+// Package victims decides which pods have to go so that a request fits a node's cards. Pure.
+//
+// In this order: 1. no pod goes that is more important than need be; 2. as few as possible; 3. those that began last.
+// It says the same as core's scheduling/preemption/victims.py.
+package victims
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/ledger"
+)
+
+// Pod is a pod of the node that may go.
+type Pod struct {
+	UID      string
+	Priority int32
+	Started  time.Time
+	// IsEnding says of a pod that it is being deleted already: that it goes costs nothing.
+	IsEnding bool
+}
+
+// Protected says which of pods, evicted in this order, disruption budgets would not let go, by UID.
+type Protected func(pods []Pod) map[string]bool
+
+// Find returns the UIDs of those of pods that have to be gone so that request fits node, whose units nobody has taken
+// away yet; false where nothing helps. It looks for victims that no budget protects first.
+func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protected) ([]string, bool) {
+	search := &search{node: node, request: request}
+	for _, pod := range pods {
+		if pod.IsEnding {
+			search.ending = append(search.ending, pod.UID)
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool { return pod.IsEnding })
+	chosen, found := search.sparing(left, protected)
+	if !found {
+		chosen, found = search.victims(left)
+	}
+	if !found {
+		return nil, false
+	}
+	return search.withEnding(chosen), true
+}
+
+// search looks for victims on one node.
+type search struct {
+	node    *ledger.Node
+	request cards.Request
+	// ending are gone in any case.
+	ending []string
+}
+
+// without returns the node when those that are ending are gone, and pods.
+func (s *search) without(pods []Pod) *ledger.Node {
+	node := s.node.Clone()
+	for _, uid := range s.ending {
+		node.TakeAway(uid)
+	}
+	for _, pod := range pods {
+		node.TakeAway(pod.UID)
+	}
+	return node
+}
+
+func (s *search) fits(gone []Pod) bool { return len(s.without(gone).Choose(s.request)) > 0 }
+
+// sparing returns victims that no budget protects; false where there are none.
+func (s *search) sparing(pods []Pod, protected Protected) ([]Pod, bool) {
+	left := slices.Clone(pods)
+	for {
+		chosen, found := s.victims(left)
+		if !found {
+			return nil, false
+		}
+		kept := protected(chosen)
+		if len(kept) == 0 {
+			return chosen, true
+		}
+		left = slices.DeleteFunc(left, func(pod Pod) bool { return kept[pod.UID] })
+	}
+}
+
+// victims frees one card after the other, the cheapest first, until the request fits.
+func (s *search) victims(pods []Pod) ([]Pod, bool) {
+	var chosen []Pod
+	for !s.fits(chosen) {
+		best, found := s.cheapest(pods, chosen)
+		if !found {
+			return nil, false
+		}
+		chosen = append(chosen, best...)
+	}
+	return s.withoutNeedless(chosen, s.fits), true
+}
+
+// cheapest returns the pods that free one more card at the least cost.
+func (s *search) cheapest(pods, gone []Pod) ([]Pod, bool) {
+	var best []Pod
+	for _, part := range s.request.Parts {
+		for _, card := range s.node.Cards(part.Class) {
+			option := s.toFree(card.UUID, part, pods, gone)
+			if len(option) > 0 && (best == nil || compareCost(option, best) < 0) {
+				best = option
+			}
+		}
+	}
+	return best, best != nil
+}
+
+// toFree returns the pods without which a card has room; none where nothing helps, and where it has room already.
+func (s *search) toFree(card string, part cards.Part, pods, gone []Pod) []Pod {
+	hasRoom := func(more []Pod) bool {
+		return cardFits(s.without(slices.Concat(gone, more)), card, part)
+	}
+	if hasRoom(nil) {
+		return nil
+	}
+	units := s.node.UnitsOn(card)
+	there := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
+		return units[pod.UID] == 0 || contains(gone, pod.UID)
+	})
+	return s.fewest(there, units, hasRoom)
+}
+
+// cardFits says whether a card is one that a request could get: all units of memory are on one card, and one slice of
+// each.
+func cardFits(node *ledger.Node, uuid string, part cards.Part) bool {
+	units := int64(1)
+	if part.Class == cards.Memory {
+		units = part.Total
+	}
+	for _, card := range node.Cards(part.Class) {
+		if card.UUID == uuid {
+			return card.Fits(units)
+		}
+	}
+	return false
+}
+
+// fewest returns the least important of pods that are enough, as few as possible; none where all are not enough.
+func (s *search) fewest(pods []Pod, units map[string]int64, enough func([]Pod) bool) []Pod {
+	allowed := upToLeastPriority(pods, enough)
+	if allowed == nil {
+		return nil
+	}
+	bySize := slices.SortedStableFunc(slices.Values(allowed), func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(units[b.UID], units[a.UID]), compareImportance(a, b))
+	})
+	number := 1
+	for !enough(bySize[:number]) {
+		number++
+	}
+	return lessImportant(s.withoutNeedless(bySize[:number], enough), allowed, enough)
+}
+
+// upToLeastPriority returns all pods up to the lowest priority that is enough, the least important first.
+func upToLeastPriority(pods []Pod, enough func([]Pod) bool) []Pod {
+	sorted := slices.SortedStableFunc(slices.Values(pods), compareImportance)
+	for end := range sorted {
+		isLast := end+1 == len(sorted) || sorted[end+1].Priority != sorted[end].Priority
+		if isLast && enough(sorted[:end+1]) {
+			return sorted[:end+1]
+		}
+	}
+	return nil
+}
+
+// withoutNeedless spares the most important ones first.
+func (s *search) withoutNeedless(pods []Pod, enough func([]Pod) bool) []Pod {
+	kept := mostImportantFirst(pods)
+	for _, pod := range slices.Clone(kept) {
+		others := slices.DeleteFunc(slices.Clone(kept), func(other Pod) bool { return other.UID == pod.UID })
+		if enough(others) {
+			kept = others
+		}
+	}
+	return kept
+}
+
+// lessImportant returns chosen, each replaced by the least important pod that will do in its place.
+func lessImportant(chosen, allowed []Pod, enough func([]Pod) bool) []Pod {
+	kept := mostImportantFirst(chosen)
+	for place, pod := range kept {
+		others := slices.Delete(slices.Clone(kept), place, place+1)
+		for _, other := range allowed {
+			if contains(others, other.UID) {
+				continue
+			}
+			if other.UID == pod.UID || enough(slices.Concat(others, []Pod{other})) {
+				kept[place] = other
+				break
+			}
+		}
+	}
+	return kept
+}
+
+// withEnding returns the UIDs of chosen, and of those that are ending and have to be gone, too.
+func (s *search) withEnding(chosen []Pod) []string {
+	uids := make([]string, 0, len(chosen)+len(s.ending))
+	for _, pod := range chosen {
+		uids = append(uids, pod.UID)
+	}
+	all := s.ending
+	for _, uid := range slices.Clone(all) {
+		s.ending = slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == uid })
+		if s.fits(chosen) {
+			all = s.ending
+		}
+	}
+	s.ending = all
+	return append(uids, all...)
+}
+
+func contains(pods []Pod, uid string) bool {
+	return slices.ContainsFunc(pods, func(pod Pod) bool { return pod.UID == uid })
+}
+
+// compareImportance is negative where a is less important: a lower priority, or the same and begun later.
+func compareImportance(a, b Pod) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Started.Compare(a.Started))
+}
+
+func mostImportantFirst(pods []Pod) []Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b Pod) int { return compareImportance(b, a) })
+}
+
+// compareCost is negative where a costs less: the highest priority, how many, the sum of priorities, and when the
+// first began.
+func compareCost(a, b []Pod) int {
+	first, second := costOf(a), costOf(b)
+	return cmp.Or(
+		cmp.Compare(first.highest, second.highest), cmp.Compare(len(a), len(b)), cmp.Compare(first.sum, second.sum),
+		second.earliest.Compare(first.earliest),
+	)
+}
+
+type cost struct {
+	highest  int32
+	sum      int64
+	earliest time.Time
+}
+
+// costOf returns the cost of evicting pods, of which there are some.
+func costOf(pods []Pod) cost {
+	found := cost{highest: pods[0].Priority, earliest: pods[0].Started}
+	for _, pod := range pods {
+		found.highest = max(found.highest, pod.Priority)
+		found.sum += int64(pod.Priority)
+		if pod.Started.Before(found.earliest) {
+			found.earliest = pod.Started
+		}
+	}
+	return found
+}

@@ -1,0 +1,116 @@
+package victims
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"gpushare.io/scheduler/internal/cards"
+	"gpushare.io/scheduler/internal/ledger"
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+var memory = cards.Resource{Name: "gpushare.io/memory", Class: cards.Memory}
+
+func nodeOf(number int, holders ...*ledger.Holder) *ledger.Node {
+	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{memory}, Preempts: true}
+	for index := range number {
+		share.Cards = append(share.Cards, sharenode.Card{
+			UUID: fmt.Sprintf("GPU-%d", index), Index: int64(index), Units: 16, IsHealthy: true,
+		})
+	}
+	return ledger.NewNode(share, holders)
+}
+
+func holds(uid, card string, units int64) *ledger.Holder {
+	return &ledger.Holder{UID: uid, Node: "a", Cards: []cards.Share{{Card: card, Units: units}}}
+}
+
+func asks(units string) cards.Request {
+	container := cards.Container{Name: "main", Limits: map[string]string{memory.Name: units}}
+	return cards.ReadRequest(cards.Pod{Containers: []cards.Container{container}}, []cards.Resource{memory})
+}
+
+func pod(uid string, priority int32, started int64) Pod {
+	return Pod{UID: uid, Priority: priority, Started: time.Unix(started, 0)}
+}
+
+func noBudgets([]Pod) map[string]bool { return nil }
+
+func TestFind(t *testing.T) {
+	two := nodeOf(2, holds("big", "GPU-0", 16), holds("x", "GPU-1", 8), holds("y", "GPU-1", 8))
+	one := nodeOf(1, holds("old", "GPU-0", 8), holds("new", "GPU-0", 8))
+	ending := pod("x", 0, 2)
+	ending.IsEnding = true
+	for _, test := range []struct {
+		name      string
+		node      *ledger.Node
+		units     string
+		pods      []Pod
+		protected Protected
+		want      []string
+	}{
+		{"one rather than two", two, "16", []Pod{pod("big", 0, 1), pod("x", 0, 2), pod("y", 0, 3)}, noBudgets,
+			[]string{"big"}},
+		{"two rather than a more important one", two, "16", []Pod{pod("big", 5, 1), pod("x", 0, 2), pod("y", 0, 3)},
+			noBudgets, []string{"x", "y"}},
+		{"the one that began last", one, "8", []Pod{pod("old", 0, 1), pod("new", 0, 2)}, noBudgets, []string{"new"}},
+		{"the less important one", one, "8", []Pod{pod("old", 0, 1), pod("new", 1, 2)}, noBudgets, []string{"old"}},
+		{"who may go is not enough", one, "16", []Pod{pod("old", 0, 1)}, noBudgets, nil},
+		{"too large for every card", one, "17", []Pod{pod("old", 0, 1), pod("new", 0, 2)}, noBudgets, nil},
+		{"another where a budget protects", two, "16", []Pod{pod("big", 0, 1), pod("x", 0, 2), pod("y", 0, 3)},
+			func(pods []Pod) map[string]bool { return map[string]bool{pods[0].UID: pods[0].UID == "big"} },
+			[]string{"x", "y"}},
+		{"against a budget where nothing else helps", one, "16", []Pod{pod("old", 0, 1), pod("new", 0, 2)},
+			func(pods []Pod) map[string]bool { return map[string]bool{pods[0].UID: true} }, []string{"new", "old"}},
+		{"what is ending is enough", two, "8", []Pod{pod("big", 0, 1), ending, pod("y", 0, 3)}, noBudgets,
+			[]string{"x"}},
+		{"it fits as it is", nodeOf(1, holds("old", "GPU-0", 8)), "8", []Pod{pod("old", 0, 1)}, noBudgets, []string{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			protected := func(pods []Pod) map[string]bool {
+				found := test.protected(pods)
+				for uid, is := range found {
+					if !is {
+						delete(found, uid)
+					}
+				}
+				return found
+			}
+			got, found := Find(test.node, asks(test.units), test.pods, protected)
+			slices.Sort(got)
+			if !slices.Equal(got, test.want) || found != (test.want != nil) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSeveralCardsAreFreedOneAfterTheOther(t *testing.T) {
+	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
+	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true}
+	var holders []*ledger.Holder
+	var pods []Pod
+	for index, priority := range []int32{3, 1, 2} {
+		uuid, uid := fmt.Sprintf("GPU-%d", index), fmt.Sprintf("priority-%d", priority)
+		share.Cards = append(share.Cards, sharenode.Card{UUID: uuid, Index: int64(index), Units: 1, IsHealthy: true})
+		holders = append(holders, &ledger.Holder{UID: uid, Node: "a", Cards: []cards.Share{{Card: uuid, Units: 1}}})
+		pods = append(pods, pod(uid, priority, 0))
+	}
+	container := cards.Container{Name: "main", Limits: map[string]string{slice.Name: "2"}}
+	request := cards.ReadRequest(cards.Pod{Containers: []cards.Container{container}}, []cards.Resource{slice})
+	got, found := Find(ledger.NewNode(share, holders), request, pods, noBudgets)
+	slices.Sort(got)
+	if !found || !slices.Equal(got, []string{"priority-1", "priority-2"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestFindChangesNothing(t *testing.T) {
+	node := nodeOf(1, holds("a", "GPU-0", 16))
+	Find(node, asks("16"), []Pod{pod("a", 0, 1)}, noBudgets)
+	if len(node.Gone()) > 0 || node.Cards(cards.Memory)[0].Free() != 0 {
+		t.Error("the node has changed")
+	}
+}
