@@ -304,8 +304,7 @@ class Agent:
         self._give_back()
         names = pods_without_units(self.state.assigned, self.state.pods)
         await self._pod_watch.read_specs(names, timeout=PHASES_TIMEOUT)
-        if self.state.pod_resources_available:  # else nobody may be there who kills the containers
-            await self._pod_watch.forget_ended(timeout=PHASES_TIMEOUT)
+        await self._pod_watch.forget_ended(timeout=PHASES_TIMEOUT)
 
     def _registration_changed(self) -> None:
         self.state.changed.set()

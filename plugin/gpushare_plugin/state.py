@@ -57,7 +57,9 @@ class PluginState:
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
     ended: dict[PodName, Pod] = field(default_factory=dict)
-    """Pods without units in the kubelet's list that had ended when they were read last."""
+    """Pods in the kubelet's list that had ended when they were read last."""
+    listed_ended: frozenset[PodName] = frozenset()
+    """Those that the kubelet listed after they had been read."""
     pods_known: bool = False
     """Whether the API server has ever listed the pods."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
@@ -207,9 +209,23 @@ class PluginState:
 
     @property
     def known_pods(self) -> Pods:
-        """The pods that the API server is known to have, also ended ones. An ended mirror is not among them:
-        the file of its static pod may be another pod by now."""
-        return {**{name: pod for name, pod in self.ended.items() if not pod.static_uid}, **self.pods}
+        """The pods that the API server is known to have, also ended ones that the kubelet lists, but no pod
+        whose name the kubelet may list for a static pod that it admits:
+
+        1. an ended mirror, whose file may be another pod by now;
+        2. a pod that was not listed before.
+        """
+        listed = (self.ended[name] for name in self.listed_ended if name in self.ended)
+        return {**{pod.name: pod for pod in listed if not pod.static_uid}, **self.pods}
+
+    def put_ended(self, pod: Pod) -> None:
+        if pod.name in self.assigned.pods:
+            self.ended[pod.name] = pod
+
+    def note_listed_ended(self) -> None:
+        """Called when the kubelet's list was read."""
+        self.ended = {name: pod for name, pod in self.ended.items() if name in self.assigned.pods}
+        self.listed_ended = frozenset(self.ended)
 
     def put_share_node(self, share_node: GPUShareNode | None) -> None:
         if share_node is not None and self.share_node is None:

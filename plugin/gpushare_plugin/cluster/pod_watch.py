@@ -61,6 +61,8 @@ class PodWatch:
         self._client = client
         self._arrived = asyncio.Event()
         self._reads = asyncio.Semaphore(CONCURRENT_READS)
+        self._reads_of_lost = asyncio.Semaphore(CONCURRENT_READS // 2)
+        """So that a pod that is being admitted finds room beside them."""
         self._under_way: dict[PodName, asyncio.Event] = {}
         """Pods that are being read -> set when the read is over."""
         self._pod_reads: list[_PodRead] = []
@@ -126,9 +128,12 @@ class PodWatch:
         containers run. Source: ``v1PodResourcesServer.List`` (1.33).
         """
         state = self._state
+        state.note_listed_ended()
+        if not state.pod_resources_available:  # nobody may be there who kills the containers
+            self._ended_at = {}
+            return
         lost = lost_assignments_without_pod(state.assigned, state.pods)
-        await self.read_specs((known.pod.name for known in lost), timeout=timeout)
-        state.ended = {name: pod for name, pod in state.ended.items() if name in state.assigned.pods}
+        await self._read_all((self._read_lost(known.pod.name) for known in lost), timeout)
         ended = {
             (state.assigned.kubelet, known.pod.uid): known for known in lost if self._has_ended(known.pod)
         }
@@ -136,6 +141,10 @@ class PodWatch:
         self._ended_at = {key: self._ended_at.get(key, now) for key in ended}
         since = now - KILLED_AFTER
         state.forget_lost([ended[key] for key, at in self._ended_at.items() if at <= since])
+
+    async def _read_lost(self, name: PodName) -> None:
+        async with self._reads_of_lost:
+            await self._read_unless_under_way(name)
 
     def _has_ended(self, pod: Pod) -> bool:
         ended = self._state.ended.get(pod.name)
@@ -175,17 +184,18 @@ class PodWatch:
 
     def _put(self, pod: Pod, read: _PodRead) -> None:
         if pod.ended:
-            self._state.ended[pod.name] = pod
+            self._state.put_ended(pod)
         elif pod.uid not in read.ended:
             self._state.put_pod(pod)
 
     async def _read_into_state(self, name: PodName) -> None:
-        read = _PodRead()
+        read, is_answered = _PodRead(), False
         self._pod_reads.append(read)
         try:
             async with self._reads:
                 read.known = self._state.pods.get(name)
                 item = await self._client.get(pod_path(*name))
+            is_answered = True
             self._state.ended.pop(name, None)
             if is_bound_to(item, self._state.name):
                 self._put(read_pod(item, Dialect.allocation_annotation, RESOURCES), read)
@@ -196,6 +206,8 @@ class PodWatch:
                 self._drop(read.known)
         finally:
             self._pod_reads.remove(read)
+            if not is_answered:  # another pod may have the name by now
+                self._state.ended.pop(name, None)
 
 
 def read_one(raw: msgspec.Raw | bytes) -> Pod:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import pytest
 from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.component.plugin.test_lost_assignments import FIRST, RUNNING, forgetful_restart, one_card
-from tests.fakes.api_server import PODS
-from tests.fakes.kubelet import Admitted
+from tests.fakes.api_server import PODS, status
+from tests.fakes.kubelet import AdmissionError, Admitted
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, name_of, pod_json
 
+from gpushare_core.kube.paths import pod_path
 from gpushare_core.text.json_object import Json
 from gpushare_plugin.cluster import pod_watch
 from gpushare_plugin.cluster.pod_watch import PodWatch
@@ -71,18 +72,58 @@ async def test_without_a_kubelet_nobody_kills_their_containers(node: Node) -> No
     await node.until("the end of it", lambda: node.on_cards() == {})
 
 
-async def test_a_container_that_restarts_beside_one_gets_its_card_again(node: Node) -> None:
-    done = pod_json("cronjob", container())
+async def beside_an_ended_job(node: Node) -> None:
+    """A pod whose units the kubelet has lost, beside an ended pod that it lists without units."""
+    done = pod_json("job", container())
     await one_card(node, "Memory")
-    node.kubelet.pods[name_of("cronjob")] = Admitted(done["spec"], uid="uid-cronjob")
+    node.kubelet.pods[name_of("job")] = Admitted(done["spec"], uid="uid-job")
     node.api.put(PODS, done | {"status": {"phase": "Succeeded"}})
     await node.run_pod(pod_json("web", container(units=12)) | {"status": RUNNING})
     await node.until("its status", lambda: node.on_cards() == HELD)
     await forgetful_restart(node, "web")
     await all_pods(node)
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    # The first call reads what the kubelet lists, the reading after it notes that.
+    await node.run_pod(pod_json("tiny", container(units=1)))
+    node.end_pod("tiny")
+    assert node.agent
+    state = node.agent.state
+    await node.until("the job", lambda: name_of("job") in state.listed_ended)
+
+
+async def test_a_container_that_restarts_beside_one_gets_its_card_again(node: Node) -> None:
+    await beside_an_ended_job(node)
     variables = await node.kubelet.restart_container(name_of("web"), "main", 12)
     assert variables["GPUSHARE_CARD"] == FIRST
+
+
+async def must_not_get_the_units_of_web(node: Node, uid: str) -> None:
+    with pytest.raises(AdmissionError, match="asked 12, largest free"):
+        await node.kubelet.admit(pod_json("job", container(units=12), uid=uid))
+
+
+async def test_a_static_pod_that_takes_the_name_of_a_deleted_one_is_another(node: Node) -> None:
+    await beside_an_ended_job(node)
+    node.api.delete(PODS, "job", "default")
+    del node.kubelet.pods[name_of("job")]
+    await must_not_get_the_units_of_web(node, "hash-of-its-file")
+
+
+async def test_nothing_is_known_of_a_pod_that_could_not_be_read(node: Node) -> None:
+    """One of a StatefulSet, whose name is used again."""
+    await beside_an_ended_job(node)
+    node.api.fail("GET", pod_path("default", "job"), *[status(500)] * 60)
+    await must_not_get_the_units_of_web(node, "uid-job-2")
+
+
+async def test_a_static_pod_that_takes_the_name_of_an_ended_one_is_another(node: Node) -> None:
+    """It has no mirror. A kubelet since 1.34 does not list the ended one."""
+    await beside_an_ended_job(node)
+    del node.kubelet.pods[name_of("job")]
+    assert node.agent
+    state = node.agent.state
+    await node.until("the list without it", lambda: name_of("job") not in state.listed_ended)
+    await must_not_get_the_units_of_web(node, "hash-of-its-file")
 
 
 def ended_pod(name: PodName) -> Json:
@@ -110,7 +151,7 @@ def refused_pods(number: int) -> PluginState:
         for name in names
     }
     listed = {name: PodAssignment.of_devices(name, {}) for name in names}
-    state = PluginState("gpu-1")
+    state = PluginState("gpu-1", pod_resources_available=True)
     state.assigned = AssignedDevices(pods=listed, lost=lost)
     return state
 
