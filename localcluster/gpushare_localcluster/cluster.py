@@ -29,9 +29,8 @@ from gpushare_localcluster.supervisor_client import (
 )
 from gpushare_localcluster.waiting import wait_until
 
-# Of a machine that starts and ends several clusters at once. Who waits is told what is missing.
-READY_SECONDS = 240.0
-STOP_SECONDS = 120.0
+# For a machine that starts and ends several clusters at once.
+READY_SECONDS, STOP_SECONDS = 240.0, 120.0
 LOG_LINES = 30
 TOO_MANY_FILES = "too many open files"
 TOO_MANY_FILES_ADVICE = (

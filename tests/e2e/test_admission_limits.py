@@ -11,13 +11,12 @@ import json
 import string
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any
 
 import pytest
 from tests.e2e.busy_server import until_decided
 from tests.e2e.kubernetes_features import skip_unless_pods_are_pointed
-from tests.e2e.observe import PODS, SHARE_NODES, Json
+from tests.e2e.observe import PATIENCE, PODS, SHARE_NODES, Json
 from tests.e2e.product import SYSTEM
 from tests.e2e.rights import await_right
 from tests.e2e.test_manifests import ROOT, allocation
@@ -33,8 +32,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
 NODE = "large"
 """Has no kubelet: nothing of such a pod needs to run."""
-PATIENCE = 120.0
-"""Seconds for one call: such objects take an API server without any policy several."""
 NODES = "/api/v1/nodes"
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/gpushare"
 MEMORY: Json = {"gpushare.io/memory": "1"}
@@ -85,16 +82,7 @@ def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: 
         async with KubeClient(credentials, timeout=PATIENCE) as client:
             await client.merge(path, patch)
 
-    def is_decided() -> bool:
-        try:
-            asyncio.run(send())
-        except ApiError as error:
-            if error.status == HTTPStatus.GATEWAY_TIMEOUT:
-                return False
-            raise
-        return True
-
-    wait_until("the API server has decided in time", is_decided, timeout=3 * PATIENCE)
+    until_decided(lambda: asyncio.run(send()))
 
 
 def made(cluster: LocalCluster, body: Json, *options: str) -> Json:

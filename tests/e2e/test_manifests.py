@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.observe import CALL_SECONDS, PODS, POLICIES, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
-from tests.e2e.rights import await_right
+from tests.e2e.rights import await_right, may
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.allocation_annotation import (
@@ -53,17 +53,13 @@ def account(name: str) -> str:
     return f"system:serviceaccount:{SYSTEM}:gpushare-{name}"
 
 
-def may(cluster: LocalCluster, who: str, verb: str, what: str, *, namespace: str = "kube-system") -> bool:
+def has_right(
+    cluster: LocalCluster, who: str, verb: str, what: str, *, namespace: str = "kube-system"
+) -> bool:
     """Ask the API server; ``what`` may name a subresource as ``pods/binding``."""
     resource, _, subresource = what.partition("/")
     group = f"--subresource={subresource}" if subresource else "-v=0"
-    try:
-        answer = cluster.kubectl(
-            "auth", "can-i", verb, resource, group, f"--as={account(who)}", "-n", namespace
-        )
-    except LocalClusterError:
-        return False
-    return answer.strip() == "yes"
+    return may(cluster, verb, resource, group, f"--as={account(who)}", "-n", namespace)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +74,7 @@ def may(cluster: LocalCluster, who: str, verb: str, what: str, *, namespace: str
     ],
 )
 def test_everyone_may_do_its_own_work(cluster: LocalCluster, who: str, verb: str, what: str) -> None:
-    assert may(cluster, who, verb, what)
+    assert has_right(cluster, who, verb, what)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +98,7 @@ def test_everyone_may_do_its_own_work(cluster: LocalCluster, who: str, verb: str
     ],
 )
 def test_nobody_may_do_more(cluster: LocalCluster, who: str, verb: str, what: str) -> None:
-    assert not may(cluster, who, verb, what)
+    assert not has_right(cluster, who, verb, what)
 
 
 @pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
