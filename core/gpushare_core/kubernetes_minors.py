@@ -163,6 +163,14 @@ _OF_THE_SERVER = (
         ),
     ),
     KubernetesFeature(
+        name="CRDValidationRatcheting of a status",
+        used_by="`crds/`",
+        purpose="the same for the status of such an object, which the operator and the plugin write",
+        states=(_state(33, FeatureStage.STABLE),),
+        where_missing="the API server refuses the status until somebody corrects the object: the log of the"
+        " operator or of the plugin names the field",
+    ),
+    KubernetesFeature(
         name="Binding with annotations and the pod's UID",
         used_by="extender",
         purpose="writes the node and the card in one step, for this pod and not one of its name",
