@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz engines cases check format crds reference protos chart modules lock base hook image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz engines cases check format crds reference protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -42,7 +42,7 @@ PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 24
 
 demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs | KUBERNETES=1.34: another minor than the newest
 	$(say) "installs the product on a local cluster, and shows what it does"
@@ -158,6 +158,9 @@ hook: $(STAMP) ## Compile the library for containers as the image's build does, 
 
 image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
+
+scheduler-image: $(STAMP) ## Build the image of our kube-scheduler with docker or buildah | KUBERNETES=1.36.3 or 1.36: of another version than the newest  IMAGE=name:tag of the image of all programs
+	@IMAGE="$(IMAGE)" PYTHON="$(BIN)/python" image/build.sh scheduler $(KUBERNETES)
 
 client: $(STAMP) ## kubectl-gpushare: a wheel, an archive that needs no Python, and for krew | RELEASE=folder URL=where the archive is published
 	$(say) "the client for this machine's system, into $(RELEASE)/: a minute"

