@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz engines cases check format crds reference protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz engines cases staticcheck races check format crds reference protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -13,6 +13,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos matrix tests
+GO_CODE := localcluster scheduler
+# The folder of Go's programs. It is asked for where a target needs it: Go may have to be fetched.
+GO_BIN = $(shell $(BIN)/python -m gpushare_localcluster.build.toolchain)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 C_FILES = $(shell find hook tests/e2e tests/fakes -name '*.[ch]')
 PYTEST_ARGS ?=
 SEED ?= 1
@@ -103,6 +107,8 @@ style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
+	@unformatted=$$($(GO_BIN)/gofmt -l $(GO_CODE)) && [ -z "$$unformatted" ] \
+	  || { echo "gofmt changes what 'make format' would change:" $$unformatted >&2; exit 1; }
 
 types: $(STAMP)
 	$(BIN)/mypy $(CODE)
@@ -122,6 +128,15 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/clang-format -i $(C_FILES)
+	$(GO_BIN)/gofmt -w $(GO_CODE)
+
+staticcheck: $(STAMP) ## The scheduler's Go code under staticcheck, which 'make test' does not run
+	$(say) "fetches and compiles staticcheck, which reads all of Kubernetes the first time: minutes"
+	cd scheduler && CGO_ENABLED=0 $(GO_BIN)/go run $(STATICCHECK) ./...
+
+races: $(STAMP) ## The scheduler's Go tests under Go's race detector, which 'make test' does not run; needs a C compiler
+	$(say) "compiles Kubernetes for the race detector the first time: ten minutes and more"
+	cd scheduler && CGO_ENABLED=1 $(GO_BIN)/go test -race -trimpath -buildvcs=false -count=1 ./...
 
 crds: $(STAMP) ## Generate crds/ from the models
 	$(say) "writing crds/"

