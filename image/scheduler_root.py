@@ -30,7 +30,7 @@ LICENCES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
 
 
 @dataclass(frozen=True)
-class Module:
+class GoModule:
     """A Go module that is a part of the program. ``folder``: its sources."""
 
     path: str
@@ -73,18 +73,18 @@ def minor_of(kubernetes: str) -> Minor:
     )
 
 
-def modules(go: Path, program: Path, minor: Minor) -> list[Module]:
+def modules(go: Path, program: Path, minor: Minor) -> list[GoModule]:
     """Returns what the linker has put into the program, as the program itself says."""
     listed = output([go, "list", "-m", *minor.go_flags, "-f", "{{.Path}}\t{{.Dir}}", "all"])
     folders = dict(line.split("\t") for line in listed.splitlines())
     built: dict[str, Any] = json.loads(output([go, "version", "-m", "-json", str(program)]))
     used = [part.get("Replace", part) for part in built["Deps"]]
-    return [Module(part["Path"], part["Version"], Path(folders[part["Path"]])) for part in used]
+    return [GoModule(part["Path"], part["Version"], Path(folders[part["Path"]])) for part in used]
 
 
-def standard_library(go: Path) -> Module:
+def standard_library(go: Path) -> GoModule:
     version = output([go, "env", "GOVERSION"]).strip().removeprefix("go")
-    return Module("stdlib", version, go.parents[1])
+    return GoModule("stdlib", version, go.parents[1])
 
 
 def licences(folder: Path) -> Iterator[Path]:
