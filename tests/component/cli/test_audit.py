@@ -63,7 +63,7 @@ async def test_the_ledger_of_an_extender_is_missed_where_there_is_one(
 ) -> None:
     placing = {"backend": "Dedicated", "engine": engine}
     policy = {"metadata": {"name": "default"}, "spec": {}, "status": placing}
-    node.api.fail("GET", POLICIES, json_answer({"items": [policy], "metadata": {}}))
+    node.api.fail("GET", POLICIES, json_answer({"items": [policy], "metadata": {"resourceVersion": "1"}}))
     report = await run(node.api, *local(kubelet))
     assert report.unread == (
         ["the extender's ledger (run it on a control-plane node, with --extender)"] if is_missed else []
