@@ -96,7 +96,7 @@ def our_image(cluster: LocalCluster) -> str:
 
 
 def bound_by(cluster: LocalCluster, namespace: str) -> dict[str, str]:
-    """Pod -> what bound it, by its Event. A scheduler that ends may take Events with it that it did not send."""
+    """Pod -> what bound it, by its Event. A scheduler that ends may take Events with it."""
     events = get(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
     found = [
         (each["regarding"]["name"], each["reportingController"])
