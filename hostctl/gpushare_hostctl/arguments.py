@@ -9,7 +9,11 @@ from urllib.parse import urlsplit
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
 from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+
+EXTENDER, PLUGIN = "Extender", "Plugin"
+"""Engines: what knows the cards and places pods."""
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"
@@ -24,7 +28,26 @@ _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Exits with code 2, as argparse does, when the options are wrong."""
-    return _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if "extender_url" in options and (options.extender_url is None) == (_engine_name(options) == EXTENDER):
+        parser.error(f"--extender-url is needed with --engine {EXTENDER}, and refused with --engine {PLUGIN}")
+    return options
+
+
+def _engine_name(options: argparse.Namespace) -> str:
+    return str(getattr(options, "engine", EXTENDER))
+
+
+def engine(options: argparse.Namespace) -> ExtenderEntry | PluginEntry:
+    """Returns what places pods, as kube-scheduler's configuration is to say it."""
+    if _engine_name(options) == EXTENDER:
+        return extender_entry(options)
+    return PluginEntry(
+        lease_namespace=options.lease_namespace,
+        resources=tuple(dict.fromkeys((*options.managed_resource, *options.ignored_resource))),
+        weight=options.weight,
+    )
 
 
 def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
@@ -77,12 +100,22 @@ def _parser() -> Parser:
 
 def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated = commands.add_parser(
-        "dedicated", help="in a pod: make configuration and keys for its kube-scheduler and extender"
+        "dedicated", help="in a pod: make what its kube-scheduler, and its extender, need"
     )
+    _add_engine(dedicated)
     _add_extender_options(dedicated)
     dedicated.add_argument("--folder", type=Path, required=True, help="that both containers mount")
     dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
     dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
+
+
+def _add_engine(parser: Parser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=(EXTENDER, PLUGIN),
+        default=EXTENDER,
+        help="what places pods: the extender, or the plugin of our own kube-scheduler (%(default)s)",
+    )
 
 
 def _add_log_folder(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -134,7 +167,7 @@ def _common_options() -> Parser:
 
 
 def _add_extender_options(parser: Parser) -> None:
-    parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:22766")
+    parser.add_argument("--extender-url", type=_url, help="such as https://127.0.0.1:22766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"
     )

@@ -155,9 +155,9 @@ def _render(options: argparse.Namespace) -> ExitCode:
 def _dedicated(options: argparse.Namespace) -> ExitCode:
     profile = DedicatedProfile(options.scheduler_name, options.lease_namespace)
     try:
-        dedicated.run(options.folder, profile, arguments.extender_entry(options), now=utc_now())
+        dedicated.run(options.folder, profile, arguments.engine(options), now=utc_now())
     except OSError as error:
-        _LOG.error("cannot write what kube-scheduler and extender of this pod need: %s", error)
+        _LOG.error("cannot write what kube-scheduler of this pod needs: %s", error)
         return ExitCode.RETRY
     return ExitCode.OK
 

@@ -14,6 +14,7 @@ import yaml
 
 from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError, utf8_text, yaml_needs_person
 
@@ -122,14 +123,14 @@ class DedicatedProfile:
     lease_namespace: str
 
 
-def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
-    """Returns the configuration of a kube-scheduler with the extender, for pods of its name alone.
+def for_dedicated(profile: DedicatedProfile, engine: ExtenderEntry | PluginEntry) -> bytes:
+    """Returns the configuration of a kube-scheduler with extender or plugin, for pods of its name alone.
 
-    It scores every node. A sample of the nodes that fit by their sums may hold none with room on one card.
-    And each sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is
-    tried again.
+    It scores every node. A sample of the nodes may hold none with room on one card. And each sample would
+    write other numbers of nodes into the pod that it refuses: a pod that has changed is tried again.
     """
-    document = {
+    serving: Json = {"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}
+    document: Json = {
         "apiVersion": f"{_GROUP}v1",
         "kind": _KIND,
         "leaderElection": {
@@ -137,10 +138,13 @@ def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
             "resourceName": profile.scheduler_name,
             "resourceNamespace": profile.lease_namespace,
         },
-        "podMaxBackoffSeconds": _MAX_BACKOFF,
-        "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
-        "extenders": [extender.to_mapping()],
     }
+    if isinstance(engine, PluginEntry):
+        document["profiles"] = [{**serving, **engine.profile()}]
+    else:
+        document["podMaxBackoffSeconds"] = _MAX_BACKOFF
+        document["profiles"] = [serving]
+        document["extenders"] = [engine.to_mapping()]
     return yaml.safe_dump(document, sort_keys=False).encode()
 
 
