@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 
 EXTENDER, PLUGIN = "Extender", "Plugin"
 """Engines: what knows the cards and places pods."""
@@ -23,6 +23,7 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _EXTENDER_GROUP = 65532
 _DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*")
 _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
 
 
@@ -30,9 +31,22 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Exits with code 2, as argparse does, when the options are wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if "extender_url" in options and (options.extender_url is None) == (_engine_name(options) == EXTENDER):
-        parser.error(f"--extender-url is needed with --engine {EXTENDER}, and refused with --engine {PLUGIN}")
+    if "extender_url" in options:
+        _check_engine(parser, options)
     return options
+
+
+def _check_engine(parser: Parser, options: argparse.Namespace) -> None:
+    """Ends the program where an option is missing, or is of the other engine."""
+    of_engine = {
+        "extender_url": EXTENDER,
+        **({"scheduler_image": PLUGIN, "lease_namespace": PLUGIN} if options.command == "install" else {}),
+    }
+    chosen = _engine_name(options)
+    for name, engine_name in of_engine.items():
+        if bool(getattr(options, name)) != (engine_name == chosen):
+            option = f"--{name.replace('_', '-')}"
+            parser.error(f"{option} is needed with --engine {engine_name}, and only there")
 
 
 def _engine_name(options: argparse.Namespace) -> str:
@@ -47,6 +61,7 @@ def engine(options: argparse.Namespace) -> ExtenderEntry | PluginEntry:
         lease_namespace=options.lease_namespace,
         resources=tuple(dict.fromkeys((*options.managed_resource, *options.ignored_resource))),
         weight=options.weight,
+        image=getattr(options, "scheduler_image", ""),
     )
 
 
@@ -64,7 +79,7 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
 def _parser() -> Parser:
     parser = Parser(
         prog="gpushare-hostctl",
-        description="Connect a control-plane node's kube-scheduler to the extender, or disconnect it.",
+        description="Connect a control-plane node's kube-scheduler to what places pods by cards, or disconnect it.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
@@ -72,9 +87,19 @@ def _parser() -> Parser:
     )
     common = _common_options()
     install = commands.add_parser(
-        "install", parents=[common], help="add the extender and wait for the scheduler"
+        "install", parents=[common], help="connect the scheduler to what places pods, and wait for it"
     )
+    _add_engine(install)
     _add_extender_options(install)
+    install.add_argument(
+        "--scheduler-image",
+        type=_image,
+        metavar="IMAGE",
+        help=f"with --engine {PLUGIN}: of the kube-scheduler with the plugin, which the node has already",
+    )
+    install.add_argument(
+        "--lease-namespace", metavar="NAMESPACE", help=f"with --engine {PLUGIN}: of the extenders' Lease"
+    )
     install.add_argument(
         "--rolled-back-inputs",
         metavar="DIGEST",
@@ -197,6 +222,12 @@ def _url(text: str) -> str:
     valid = valid or (parts.scheme == "https" and parts.hostname in _LOOPBACK)
     expected = "an http:// URL, or an https:// one of 127.0.0.1, [::1] or localhost"
     return _checked(text, valid=valid, expected=expected).rstrip("/")
+
+
+def _image(text: str) -> str:
+    return _checked(
+        text, valid=bool(_IMAGE.fullmatch(text)), expected="an image such as gpushare-scheduler:1"
+    )
 
 
 def _seconds(text: str) -> float:

@@ -6,8 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_hostctl.decide.scheduler import key_pairs, scheduler_config
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls
 from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
-from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, DedicatedProfile, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import DedicatedProfile, EngineEntry
 
 CONFIGURATION = "kube-scheduler.yaml"
 CLIENT = "client.pem"
@@ -17,9 +18,7 @@ AUTHORITIES = "authorities.pem"
 _LOG = logging.getLogger(__name__)
 
 
-def run(
-    folder: Path, profile: DedicatedProfile, engine: ExtenderEntry | PluginEntry, *, now: datetime
-) -> None:
+def run(folder: Path, profile: DedicatedProfile, engine: EngineEntry, *, now: datetime) -> None:
     """Writes the configuration anew, and for an extender the keys. The authority's key is kept nowhere.
 
     Raises OSError.
@@ -29,9 +28,7 @@ def run(
     _LOG.info("kube-scheduler of this pod has what it needs in %s", folder)
 
 
-def _files(
-    folder: Path, profile: DedicatedProfile, engine: ExtenderEntry | PluginEntry, now: datetime
-) -> dict[str, bytes]:
+def _files(folder: Path, profile: DedicatedProfile, engine: EngineEntry, now: datetime) -> dict[str, bytes]:
     if isinstance(engine, PluginEntry):
         return {CONFIGURATION: scheduler_config.for_dedicated(profile, engine)}
     keys = key_pairs.for_pod(now)

@@ -106,8 +106,8 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
 
 def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
     if options.command == "install":
-        entry = arguments.extender_entry(options)
-        return install.run(node, entry, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
+        engine = arguments.engine(options)
+        return install.run(node, engine, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
     if options.command == "keys":
         return mutual_tls.run(node, _mutual_tls(options))
     return restore.run(node)

@@ -18,9 +18,9 @@ from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.run.snapshot import File
 from gpushare_hostctl.decide.run.status import read_status
 from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode

@@ -8,8 +8,8 @@ from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.run.record import FILE_NAME, InstallationRecord
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.run.snapshot import File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
 
 DATA = Path(__file__).parents[1] / "data" / "hostctl"
 
@@ -66,7 +66,7 @@ FRESH = snapshot_of(KUBEADM)
 
 def planned(snapshot: HostSnapshot) -> InstallPlan:
     """The plan to install EXTENDER where the scheduler has no configuration file."""
-    return plan.install(snapshot, source=None, extender=EXTENDER)
+    return plan.install(snapshot, source=None, engine=EXTENDER)
 
 
 def performed(install_plan: InstallPlan, *, stored: InstallationRecord | None = None) -> HostSnapshot:

@@ -34,7 +34,7 @@ UNREADABLE_YAML = (
 )
 """Raised by PyYAML for a text that is no YAML, or has tags that do not fit their values."""
 
-_PLAIN = re.compile(r"[\w./+=@-]+")
+_PLAIN = re.compile(r"[\w./+=@:-]+")
 _BLOCK_SCALAR = ("|", ">")
 
 

@@ -17,7 +17,7 @@ from tests.samples.hostctl import EXTENDER, PATHS, WITH_CONFIG, file, performed
 
 from gpushare_hostctl.decide.run import plan
 from gpushare_hostctl.decide.run.snapshot import HostSnapshot
-from gpushare_hostctl.decide.scheduler import health_endpoint, manifest, scheduler_config
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest, manifest_edit, scheduler_config
 from gpushare_hostctl.errors import NeedsPersonError
 
 NEXT = dataclasses.replace(EXTENDER, url="http://127.0.0.1:40000")
@@ -28,11 +28,11 @@ def snapshot_of(text: str) -> HostSnapshot:
     return HostSnapshot(paths=PATHS, manifest=file(text.encode("utf-8", "surrogatepass")), files={})
 
 
-def installed(snapshot: HostSnapshot, extender: scheduler_config.ExtenderEntry = EXTENDER) -> HostSnapshot:
+def installed(snapshot: HostSnapshot, extender: ExtenderEntry = EXTENDER) -> HostSnapshot:
     """The host after an installation. Raises NeedsPersonError where none is possible."""
     base = manifest.parse(plan.base_manifest(snapshot).content)
     source = file(CONFIG) if plan.config_source(base) else None
-    made = performed(plan.install(snapshot, source=source, extender=extender))
+    made = performed(plan.install(snapshot, source=source, engine=extender))
     return dataclasses.replace(made, files={**snapshot.files, **made.files})
 
 
@@ -69,7 +69,7 @@ def test_restoring_gives_back_the_same_bytes(text: str) -> None:
     assert restored(applied(text)) == text.encode()
 
 
-@fuzzes(manifest.add, manifest.remove, few=12)
+@fuzzes(manifest_edit.add, manifest_edit.remove, few=12)
 @given(manifests)
 def test_without_backup_and_record_the_bytes_come_back_all_the_same(text: str) -> None:
     bare = dataclasses.replace(applied(text), files={})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.samples import hostctl as samples
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler import manifest, manifest_edit
 from gpushare_hostctl.errors import NeedsPersonError
 
 KUBEADM = samples.KUBEADM.decode()
@@ -25,11 +25,11 @@ def pod(container: str, *, spec: str = "") -> str:
 
 
 def added(text: str) -> str:
-    return manifest.add(manifest.parse(text.encode()), config=CONFIG).decode()
+    return manifest_edit.add(manifest.parse(text.encode()), config=CONFIG).decode()
 
 
 def removed(text: str) -> str:
-    return manifest.remove(manifest.parse(text.encode()), folder=FOLDER).decode()
+    return manifest_edit.remove(manifest.parse(text.encode()), folder=FOLDER).decode()
 
 
 def container_of(text: str) -> Json:
@@ -101,7 +101,9 @@ def test_removing_what_was_added_gives_the_same_bytes(text: str) -> None:
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_removing_what_was_added_with_keys_gives_the_same_bytes(text: str) -> None:
-    edited = manifest.add(manifest.parse(text.encode()), config=CONFIG, keys=f"{FOLDER}/scheduler").decode()
+    edited = manifest_edit.add(
+        manifest.parse(text.encode()), config=CONFIG, keys=f"{FOLDER}/scheduler"
+    ).decode()
 
     back = removed(edited)
 
@@ -118,7 +120,7 @@ def test_the_edited_scheduler_reads_our_mounted_file(text: str) -> None:
 
     assert scheduler.config == CONFIG
     assert manifest.host_path(scheduler, CONFIG) == CONFIG
-    assert manifest.has_our_edit(scheduler, folder=FOLDER)
+    assert manifest_edit.has_our_edit(scheduler, folder=FOLDER)
 
 
 @pytest.mark.parametrize("text", WRITTEN)
@@ -126,7 +128,9 @@ def test_the_kubelets_own_reading_finds_only_our_additions(text: str) -> None:
     before, after = (next(yaml.safe_load_all(version.replace("\t", " "))) for version in (text, added(text)))
     for owner in (after["spec"], *after["spec"]["containers"]):
         for key in ("volumes", "volumeMounts"):
-            owner[key] = [entry for entry in owner.get(key) or [] if entry["name"] != manifest.VOLUME_NAME]
+            owner[key] = [
+                entry for entry in owner.get(key) or [] if entry["name"] != manifest_edit.VOLUME_NAME
+            ]
     for spec in (before["spec"], after["spec"]):
         for container in spec["containers"]:
             words = container.get("command", []) + container.get("args", [])
@@ -149,10 +153,10 @@ def test_the_edit_of_a_kubeadm_manifest_is_eight_lines() -> None:
     assert [line for line in new if line not in old] == [
         f"    - --config={CONFIG}",
         f"    - mountPath: {CONFIG}",
-        f"      name: {manifest.VOLUME_NAME}",
+        f"      name: {manifest_edit.VOLUME_NAME}",
         f"      path: {CONFIG}",
         "      type: File",
-        f"    name: {manifest.VOLUME_NAME}",
+        f"    name: {manifest_edit.VOLUME_NAME}",
     ]
     assert len(new) == len(old) + 8
 
@@ -206,7 +210,7 @@ def test_two_words_of_ours_go_together() -> None:
 
 
 def test_a_manifest_without_us_carries_nothing() -> None:
-    assert not manifest.has_our_edit(manifest.parse(KUBEADM.encode()), folder=FOLDER)
+    assert not manifest_edit.has_our_edit(manifest.parse(KUBEADM.encode()), folder=FOLDER)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +263,7 @@ def test_an_edit_that_differs_from_what_was_meant_is_refused() -> None:
     scheduler = manifest.parse(KUBEADM.encode())
 
     with pytest.raises(NeedsPersonError, match="without changing something else"):
-        manifest.verify(scheduler, KUBEADM.replace("100m", "200m"), expected=scheduler.pod)
+        manifest_edit.verify(scheduler, KUBEADM.replace("100m", "200m"), expected=scheduler.pod)
 
 
 MOUNTS = """command: [kube-scheduler]

@@ -67,7 +67,7 @@ def test_a_mode_that_others_tightened_is_kept() -> None:
 def test_while_a_change_is_under_way_both_manifests_are_ours() -> None:
     first = performed(planned(FRESH))
     other = replace(EXTENDER, url="http://127.0.0.1:1")
-    second = plan.install(first, source=None, extender=other)
+    second = plan.install(first, source=None, engine=other)
 
     ahead = plan.write_ahead_record(first, second, before=process("abc"))
 
@@ -157,6 +157,6 @@ def test_an_extender_elsewhere_needs_no_host_network() -> None:
     elsewhere = replace(EXTENDER, url="http://10.0.0.1:80")
     snapshot = snapshot_of(KUBEADM.replace(b"hostNetwork: true", b"hostNetwork: false"))
 
-    assert plan.install(snapshot, source=None, extender=elsewhere)
+    assert plan.install(snapshot, source=None, engine=elsewhere)
     with pytest.raises(NeedsPersonError, match="hostNetwork: true"):
         planned(snapshot)

@@ -11,13 +11,8 @@ from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 from gpushare_core.api.names import EDIT_REVISION
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.run.record import checksum
-from gpushare_hostctl.decide.scheduler.scheduler_config import (
-    ClientTls,
-    ExtenderEntry,
-    delays_cache_until_active,
-    from_flags,
-    merge,
-)
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import delays_cache_until_active, from_flags, merge
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -214,7 +209,7 @@ def test_merging_twice_changes_nothing_more() -> None:
         pytest.param(CONFIG_HEAD + "extenders: [1]\n", "not a list", id="an extender that is none"),
         pytest.param(
             CONFIG_HEAD + "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n",
-            "allows one such",
+            "only one may bind",
             id="another binder",
         ),
         pytest.param(
