@@ -26,6 +26,8 @@ MINORS = tuple(KubernetesMinor(1, minor) for minor in range(OLDEST.minor, NEWEST
 SCHEDULER_CONFIGURATION = KubernetesMinor(1, 25)
 """The first kube-scheduler that reads ``kubescheduler.config.k8s.io/v1``."""
 RANGE = f"{OLDEST} to {NEWEST}"
+ENGINE_MINORS = tuple(KubernetesMinor(1, minor) for minor in (35, 36, 37))
+"""For which ``scheduler/`` is built: an image of our kube-scheduler each."""
 
 _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 
@@ -38,6 +40,18 @@ def minor_of(version: str) -> KubernetesMinor | None:
     """
     found = _VERSION.match(version)
     return KubernetesMinor(whole_number(found[1]), whole_number(found[2])) if found else None
+
+
+def engine_minor(server: KubernetesMinor) -> KubernetesMinor | None:
+    """Returns the minor of our kube-scheduler for an API server of minor ``server``; None if there is none.
+
+    It may be one minor older than the server, never newer. Source: Kubernetes' version skew policy.
+
+    >>> [str(engine_minor(KubernetesMinor(1, minor))) for minor in (34, 35, 37, 38, 39)]
+    ['None', '1.35', '1.37', '1.37', 'None']
+    """
+    allowed = (server, server._replace(minor=server.minor - 1))
+    return next((minor for minor in allowed if minor in ENGINE_MINORS), None)
 
 
 class KubernetesSupport(StrEnum):

@@ -148,6 +148,15 @@ BAD = [
         "volcano is only read with backend: Volcano",
         id="Volcano's names for another backend",
     ),
+    pytest.param(policy(scheduler={"engine": "Webhook"}), '"Plugin", "Extender"', id="engine"),
+    *(
+        pytest.param(
+            policy(scheduler={"backend": backend, "engine": "Plugin"}, dialect="volcano.sh"),
+            "set backend to Dedicated or KubeScheduler, or leave engine out",
+            id=f"engine Plugin with {backend}",
+        )
+        for backend in ("External", "Volcano")
+    ),
     pytest.param(policy(scheduler={"extenderPort": 32766}), "outside the NodePort range", id="NodePort"),
     pytest.param(policy(scheduler={"extenderPort": 29999}), "outside the NodePort range", id="next NodePort"),
     pytest.param(policy(scheduler={"extenderPort": 80}), "greater than or equal to 1024", id="low port"),
@@ -203,6 +212,14 @@ GOOD = [
     pytest.param(policy(rule(mode="Slices", slicesPerCard=2)), id="slices"),
     pytest.param(policy(rule(mode="Mixed", slicesPerCard=64)), id="mixed"),
     pytest.param(policy(scheduler={"backend": "External"}), id="external"),
+    pytest.param(policy(scheduler={"engine": "Plugin"}), id="engine Plugin in the cluster's kube-scheduler"),
+    pytest.param(
+        policy(scheduler={"backend": "External", "engine": "Extender"}), id="external, engine named"
+    ),
+    *(
+        pytest.param(policy(scheduler={"backend": "Dedicated", "engine": engine}), id=f"dedicated, {engine}")
+        for engine in ("Plugin", "Extender")
+    ),
     pytest.param(
         policy(
             scheduler={"backend": "Volcano", "volcano": {"configMap": "volcano-config"}}, dialect="volcano.sh"
