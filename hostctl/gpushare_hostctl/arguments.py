@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
 from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
-
-EXTENDER, PLUGIN = "Extender", "Plugin"
-"""Engines: what knows the cards and places pods."""
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"
@@ -38,24 +37,23 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _check_engine(parser: Parser, options: argparse.Namespace) -> None:
     """Ends the program where an option is missing, or is of the other engine."""
-    of_engine = {
-        "extender_url": EXTENDER,
-        **({"scheduler_image": PLUGIN, "lease_namespace": PLUGIN} if options.command == "install" else {}),
-    }
-    chosen = _engine_name(options)
-    for name, engine_name in of_engine.items():
-        if bool(getattr(options, name)) != (engine_name == chosen):
+    needed = {"extender_url": Engine.EXTENDER}
+    if options.command == "install":
+        needed |= {"scheduler_image": Engine.PLUGIN, "lease_namespace": Engine.PLUGIN}
+    chosen = _chosen_engine(options)
+    for name, engine_name in needed.items():
+        if bool(getattr(options, name)) != (engine_name is chosen):
             option = f"--{name.replace('_', '-')}"
             parser.error(f"{option} is needed with --engine {engine_name}, and only there")
 
 
-def _engine_name(options: argparse.Namespace) -> str:
-    return str(getattr(options, "engine", EXTENDER))
+def _chosen_engine(options: argparse.Namespace) -> Engine:
+    return Engine(getattr(options, "engine", Engine.EXTENDER))
 
 
-def engine(options: argparse.Namespace) -> ExtenderEntry | PluginEntry:
+def engine(options: argparse.Namespace) -> EngineEntry:
     """Returns what places pods, as kube-scheduler's configuration is to say it."""
-    if _engine_name(options) == EXTENDER:
+    if _chosen_engine(options) is Engine.EXTENDER:
         return extender_entry(options)
     return PluginEntry(
         lease_namespace=options.lease_namespace,
@@ -79,7 +77,7 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
 def _parser() -> Parser:
     parser = Parser(
         prog="gpushare-hostctl",
-        description="Connect a control-plane node's kube-scheduler to what places pods by cards, or disconnect it.",
+        description="Have a control-plane node's kube-scheduler place pods by cards, or undo that.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
@@ -95,10 +93,12 @@ def _parser() -> Parser:
         "--scheduler-image",
         type=_image,
         metavar="IMAGE",
-        help=f"with --engine {PLUGIN}: of the kube-scheduler with the plugin, which the node has already",
+        help=f"with --engine {Engine.PLUGIN}: of the kube-scheduler with the plugin; the node has it already",
     )
     install.add_argument(
-        "--lease-namespace", metavar="NAMESPACE", help=f"with --engine {PLUGIN}: of the extenders' Lease"
+        "--lease-namespace",
+        metavar="NAMESPACE",
+        help=f"with --engine {Engine.PLUGIN}: of the extenders' Lease",
     )
     install.add_argument(
         "--rolled-back-inputs",
@@ -137,8 +137,8 @@ def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
 def _add_engine(parser: Parser) -> None:
     parser.add_argument(
         "--engine",
-        choices=(EXTENDER, PLUGIN),
-        default=EXTENDER,
+        choices=[*Engine],
+        default=Engine.EXTENDER,
         help="what places pods: the extender, or the plugin of our own kube-scheduler (%(default)s)",
     )
 

@@ -144,7 +144,7 @@ def test_a_configuration_file_is_merged_and_readable_for_whatever_user_the_sched
     )
     source = replace(file(CONFIG_HEAD.encode(), mode=0o640), gid=1000)
 
-    install_plan = plan.install(snapshot_of(manifest), source=source, extender=EXTENDER)
+    install_plan = plan.install(snapshot_of(manifest), source=source, engine=EXTENDER)
 
     assert (install_plan.config.mode, install_plan.config.gid) == (0o644, 0)
     assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]

@@ -3,7 +3,7 @@
 What the edit adds tells that it is ours by its name, and what it replaces stands beside it. So the manifest
 itself tells what to take back, whatever was lost beside it.
 
-- A ``--config`` that is there stays: of a flag that is given twice the last one counts, so ours stands behind.
+- A ``--config`` that is there stays: of a flag that is given twice the last one counts, so ours comes last.
 - Another image has the one of before in a variable. Its own user would not be root, who alone may read
   kube-scheduler's kubeconfig: without any user in the manifest it is told to run as root.
 """
@@ -45,8 +45,10 @@ _PROGRAMS = (PROGRAM, f"/usr/local/bin/{PROGRAM}")
 
 def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
     """Returns whether the manifest has a ``--config`` below ``folder``, or something with a name of ours."""
-    lists = (_our_indices(scheduler.pod["spec"], "volumes"), *_our_container_indices(scheduler).values())
-    return bool(_our_words(scheduler, folder=folder)) or any(lists)
+    container, spec = scheduler.container, scheduler.pod["spec"]
+    owners = {"volumes": spec, "volumeMounts": container, "env": container}
+    has_ours = any(_our_indices(owner, key) for key, owner in owners.items())
+    return has_ours or bool(_our_words(scheduler, folder=folder))
 
 
 def mentions_us(content: bytes, *, folder: str) -> bool:
@@ -104,8 +106,14 @@ def _removed(scheduler: SchedulerPod, folder: str) -> Iterator[Edit]:
     for word in reversed(_our_words(scheduler, folder=folder)):
         *sequence, index = word.path
         yield RemoveItem(path=tuple(sequence), index=int(index))
-    for key, indices in _our_container_indices(scheduler).items():
-        yield from _without((*scheduler.container_path, key), indices)
+    container, path = scheduler.container, scheduler.container_path
+    yield from _without((*path, "volumeMounts"), _our_indices(container, "volumeMounts"))
+    ours = _our_indices(container, "env")
+    if ours and len(ours) == len(container["env"]):
+        # Few pods have an empty list of variables, and in JSON it would stay where there was none.
+        yield RemoveEntry(path=(*path, "env"))
+    else:
+        yield from _without((*path, "env"), ours)
     yield from _without(("spec", "volumes"), _our_indices(scheduler.pod["spec"], "volumes"))
 
 
@@ -214,10 +222,6 @@ def _our_words(scheduler: SchedulerPod, *, folder: str) -> list[Word]:
     flags = [flag for flag in scheduler.flags.all(CONFIG) if is_below(flag.value, folder)]
     places = {place for flag in flags for place in (flag.index, flag.value_index)}
     return [word for place, word in enumerate(scheduler.words) if place in places]
-
-
-def _our_container_indices(scheduler: SchedulerPod) -> dict[str, list[int]]:
-    return {key: _our_indices(scheduler.container, key) for key in ("volumeMounts", "env")}
 
 
 def _our_indices(owner: Json, key: str) -> list[int]:
