@@ -159,8 +159,10 @@ def _check_image(container: Json, before: Any) -> None:
 
 
 def _names_no_user(scheduler: SchedulerPod) -> bool:
+    """Returns whether the image's user counts, and may be root."""
     contexts = (owner.get("securityContext") for owner in (scheduler.container, scheduler.pod["spec"]))
-    return not any(isinstance(each, dict) and each.get("runAsUser") is not None for each in contexts)
+    known = [context for context in contexts if isinstance(context, dict)]
+    return all(context.get("runAsUser") is None and not context.get("runAsNonRoot") for context in known)
 
 
 def _swapped_back(scheduler: SchedulerPod) -> Iterator[Edit]:

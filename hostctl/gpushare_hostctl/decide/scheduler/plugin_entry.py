@@ -120,12 +120,12 @@ class PluginEntry:
                 f"{_dotted(path)} in the scheduler's --config file has arguments of the plugin {PLUGIN} "
                 "already; take them out there"
             )
+        yield AddItem(path=path, value=self._own_arguments())
         if _FIT in names:
             number = names.index(_FIT)
             yield from self._of_fit(profile["pluginConfig"][number], (*path, number))
         else:
             yield AddItem(path=path, value=self._fit_arguments())
-        yield AddItem(path=path, value=self._own_arguments())
 
     def _of_fit(self, theirs: Json, path: YamlPath) -> Iterator[Edit]:
         own, where = self._fit_arguments()["args"], (*path, "args")

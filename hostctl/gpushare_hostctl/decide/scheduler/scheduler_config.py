@@ -14,7 +14,7 @@ import yaml
 
 from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide.scheduler.edits import edited_document, edited_text
+from gpushare_hostctl.decide.scheduler.edits import Edit, edited_document, edited_text
 from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
@@ -108,9 +108,7 @@ def merge(content: bytes, engine: EngineEntry) -> bytes:
     _check_conflicts(_extenders(document), engine)
     edits = engine.edits(document)
     with yaml_needs_person("with gpushare's part the scheduler's --config file"):
-        text = edited_text(text, edits)
-        _verify(text, edited_document(document, edits))
-    return text.encode()
+        return _edited(text, document, edits).encode()
 
 
 @yaml_needs_person()
@@ -204,15 +202,17 @@ def _check_resources(entry: Json, engine: EngineEntry) -> None:
         )
 
 
-def _verify(text: str, expected: Json) -> None:
+def _edited(text: str, document: Json, edits: list[Edit]) -> str:
     try:
-        as_expected = yaml_edit.first_document(text) == expected
+        changed = edited_text(text, edits)
+        if yaml_edit.first_document(changed) == edited_document(document, edits):
+            return changed
+        reason = "something else would change"
     except yaml_edit.TooLongError:
         raise
-    except yaml_edit.YamlEditError:
-        as_expected = False
-    if not as_expected:
-        raise NeedsPersonError(
-            "the scheduler's --config file is written in a way that nothing can be added to "
-            "(aliases or merge keys, perhaps); write it out plainly"
-        )
+    except yaml_edit.YamlEditError as error:
+        reason = str(error)
+    raise NeedsPersonError(
+        "the scheduler's --config file is written in a way that nothing can be added to (aliases or "
+        f"merge keys, perhaps: {reason}); write it out plainly"
+    )
