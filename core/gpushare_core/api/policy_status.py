@@ -47,6 +47,8 @@ class ProgramVersions(ApiObject, frozen=True, kw_only=True):
     """By the policy's nodes."""
     extender: _Versions = ""
     """By its pods."""
+    scheduler: _Versions = ""
+    """Of gpushare's own kube-scheduler with engine Plugin, by its pods."""
     hostctl: _Versions = ""
     """By its last run on each host."""
 

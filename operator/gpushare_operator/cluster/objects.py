@@ -306,6 +306,8 @@ class PodObject:
     """Last message of the first container that ended by itself and was started again."""
     extender_ports: tuple[int, ...] = ()
     """Of an extender: where it listens."""
+    runs_extender: bool = False
+    """Whether one of its containers is the extender."""
     version: str = ""
     """Of the program."""
 

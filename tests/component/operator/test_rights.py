@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.fakes.operator_cluster import NAMESPACE, Cluster, Operator, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
 from tests.samples.rights import Right, allowed, group_and_parts
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import (
     DEDICATED_SCHEDULER,
     DIALECT_LABEL,
@@ -217,22 +219,48 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
     text = re.sub(
         r"'\s*\+\s*r'", "", " ".join(validation["expression"] for validation in spec["validations"])
     )
-    preparation, _, extender = (
-        re.compile(f"^{shape}$")
-        for shape in (
-            *re.findall(r"args\[0\]\.matches\(r'\^([^']*)\$'", text),
-            "",
-            *re.findall(r"args\[2\]\.matches\(r'\^([^']*)\$'", text),
-        )
-    )
-    settings = every_resource().settings
-    pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
-    containers = [*pod["initContainers"], *pod["containers"]]
-    assert preparation.match(" ".join(containers[0]["args"]))
-    assert f"== '{' '.join(containers[1]['args'])}'" in text
-    assert extender.match(" ".join(containers[2]["args"]))
-    for container in containers:
-        assert f"{container['name']}={container['command'][0]}" in text
+    prepared = dict(zip((Engine.EXTENDER, Engine.PLUGIN), shapes(text, 0), strict=True))
+    (extender,) = shapes(text, 2)
+    for engine in Engine:
+        settings = replace(every_resource().settings, engine=engine)
+        pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
+        preparation, scheduler, *others = [*pod["initContainers"], *pod["containers"]]
+        assert re.match(prepared[engine], " ".join(preparation["args"]))
+        assert f"== '{' '.join(scheduler['args'])}'" in text
+        assert all(re.match(extender, " ".join(container["args"])) for container in others)
+        for container in (preparation, scheduler, *others):
+            assert f"{container['name']}={container['command'][0]}" in text
+
+
+def shapes(text: str, container: int) -> list[str]:
+    """Returns what an admission policy lets the arguments of this container be, as regular expressions."""
+    found = re.findall(rf"args\[{container}\]\.matches\(r'([^']*)'", text)
+    return [str(shape) for shape in found]
+
+
+def test_with_engine_plugin_its_account_may_do_nothing_but_schedule_and_read_the_shared_nodes() -> None:
+    """Besides what engine Extender needs, whose roles are the extender's own."""
+    bodies = bodies_of(DEDICATED / "scheduler" / "rbac-scheduler.yaml")
+    rules = [rule for body in bodies if "rules" in body for rule in body["rules"]]
+    given = {
+        (resource, verb, *rule.get("resourceNames", ()))
+        for rule in rules
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    shares = {("gpusharenodes", verb) for verb in ("get", "list", "watch")}
+    own = {("leases", verb, "gpushare-scheduler") for verb in ("get", "update")}
+    assert given == {*shares, *own, ("leases", "get", "gpushare-extender")}
+    bound = {(body["roleRef"]["kind"], body["roleRef"]["name"]) for body in bodies if "roleRef" in body}
+    assert bound == {
+        ("ClusterRole", "system:kube-scheduler"),
+        ("ClusterRole", "system:volume-scheduler"),
+        ("ClusterRole", "gpushare-scheduler-plugin"),
+        ("ClusterRole", "gpushare-allocations-extender"),
+        ("ClusterRole", "gpushare-extender"),
+        ("Role", "gpushare-extender"),
+        ("Role", "gpushare-scheduler"),
+    }
 
 
 @pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda folder: folder.name)
@@ -241,7 +269,10 @@ def test_a_lease_that_a_program_holds_goes_with_the_manifests(folder: Path) -> N
     bodies = [body for path in sorted(folder.glob("*.yaml")) for body in bodies_of(path)]
     rules = [rule for body in bodies if body["kind"] == "Role" for rule in body["rules"]]
     held = {
-        name for rule in rules if rule["resources"] == ["leases"] for name in rule.get("resourceNames", ())
+        name
+        for rule in rules
+        if rule["resources"] == ["leases"] and rule["verbs"] != ["get"]
+        for name in rule.get("resourceNames", ())
     }
     assert held
     assert held == {body["metadata"]["name"] for body in bodies if body["kind"] == "Lease"}
