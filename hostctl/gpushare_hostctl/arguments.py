@@ -98,7 +98,7 @@ def _parser() -> Parser:
     install.add_argument(
         "--lease-namespace",
         metavar="NAMESPACE",
-        help=f"with --engine {Engine.PLUGIN}: of the extenders' Lease",
+        help=f"with --engine {Engine.PLUGIN}: of the Lease by which one program binds",
     )
     install.add_argument(
         "--rolled-back-inputs",

@@ -73,7 +73,7 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 FIELD_MANAGER = "gpushare-operator"
 
 EXTENDER_LEASE = "gpushare-extender"
-"""The Lease whose holder binds, of extenders. The plugin of engine Plugin binds no pod while somebody holds it."""
+"""The Lease that is held by whoever binds pods to cards: an extender, or a kube-scheduler with the plugin."""
 KUBE_SCHEDULER_USER = "system:kube-scheduler"
 """By which static pods of kube-scheduler log in (``/etc/kubernetes/scheduler.conf``)."""
 CALLS_LEASE = "gpushare-extender-calls"

@@ -17,7 +17,7 @@ def needed_rights(namespace: str) -> list[Json]:
     return [
         *({"group": GROUP, "resource": NODE_PLURAL, "verb": verb} for verb in ("list", "watch")),
         {"group": GROUP, "resource": "allocations", "verb": "create"},
-        {**lease, "namespace": namespace, "verb": "get"},
+        *({**lease, "namespace": namespace, "verb": verb} for verb in ("get", "update", "create")),
     ]
 
 

@@ -448,7 +448,7 @@ def test_what_the_operator_asks_for_is_what_people_are_told_to_apply() -> None:
         "gpushare-allocations-extender": KUBE_SCHEDULER_USER,
         "gpushare-operator-kube-scheduler": ACCOUNT,
     }
-    (lease,) = [right for right in needed_rights(NAMESPACE) if right["resource"] == "leases"]
+    lease, *_ = [right for right in needed_rights(NAMESPACE) if right["resource"] == "leases"]
     (role,) = [body for body in bodies_of(RIGHTS) if body["kind"] == "Role"]
     assert (role["metadata"]["namespace"], role["rules"][0]["resourceNames"]) == (
         lease["namespace"],

@@ -30,7 +30,7 @@ class PluginEntry:
     """What a kube-scheduler with the plugin is told of it."""
 
     lease_namespace: str
-    """Where the extenders have their Lease: the plugin binds no pod while one of them holds it."""
+    """Of the Lease that is held by whoever binds pods to cards, be it an extender or the plugin."""
     resources: tuple[str, ...]
     """Those that pods ask for, whether or not nodes offer them. No extender may decide of them."""
     weight: int
