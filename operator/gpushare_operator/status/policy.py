@@ -49,6 +49,7 @@ def policy_status(
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
     scheduler = scheduler_configured(situation, policy)
+    engine = serving_engine(situation, scheduler, policy.status)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
@@ -59,7 +60,7 @@ def policy_status(
     ]
     states = [
         nodes_ready(snapshot, policy, nodes),
-        with_other_schedulers(scheduler, snapshot),
+        with_other_schedulers(scheduler, snapshot, engine),
         conflicted(snapshot, policy, nodes),
         unit_change_blocked(nodes),
         degraded(policy, nodes, problems),
@@ -75,7 +76,7 @@ def policy_status(
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
-        engine=serving_engine(situation, scheduler, policy.status),
+        engine=engine,
         conditions=dated_conditions([ready, *states], before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,

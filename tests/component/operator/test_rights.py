@@ -33,6 +33,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
 from gpushare_core.kubernetes_minors import NEWEST
+from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
 from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
@@ -228,11 +229,12 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
     for engine in Engine:
         settings = replace(every_resource().settings, engine=engine)
         pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
-        preparation, scheduler, *others = [*pod["initContainers"], *pod["containers"]]
+        containers: list[Json] = [*pod["initContainers"], *pod["containers"]]
+        preparation, scheduler, *others = containers
         assert re.match(prepared[engine], " ".join(preparation["args"]))
         assert f"== '{' '.join(scheduler['args'])}'" in text
         assert all(re.match(extender, " ".join(container["args"])) for container in others)
-        for container in (preparation, scheduler, *others):
+        for container in containers:
             assert f"{container['name']}={container['command'][0]}" in text
 
 
