@@ -18,7 +18,7 @@ def extender_alone(situation: Situation) -> EngineChoice:
     """Returns the choice of a backend that runs kube-schedulers of others, with our extender."""
     if scheduler_settings(situation.snapshot).engine is Engine.EXTENDER:
         return EngineChoice()
-    served = f"only backend {Backend.DEDICATED} serves {Engine.PLUGIN} in this version of gpushare"
+    served = f"only backends {Backend.DEDICATED} and {Backend.KUBE_SCHEDULER} serve {Engine.PLUGIN}"
     return EngineChoice(fallback=served)
 
 

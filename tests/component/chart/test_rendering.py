@@ -189,7 +189,8 @@ def test_the_tag_of_our_kube_scheduler_is_not_the_administrators(image: str) -> 
 
 
 def test_optional_objects_are_those_of_the_folder_config() -> None:
-    bodies = render(podMonitor={"enabled": True}, networkPolicy={"enabled": True})
+    chosen = {"podMonitor": {"enabled": True}, "networkPolicy": {"enabled": True}}
+    bodies = render(**chosen, kubeScheduler={"enginePlugin": True})
     sources = [
         body for path in copy_objects.OPTIONAL for body in yaml.safe_load_all((ROOT / path).read_text())
     ]

@@ -20,6 +20,7 @@ from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import (
     DEDICATED_SCHEDULER,
     DIALECT_LABEL,
+    KUBE_SCHEDULER_USER,
     MODE_LABEL,
     PLUGIN_NODE_LABEL,
     POLICY_LABEL,
@@ -31,6 +32,7 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
+from gpushare_core.kubernetes_minors import NEWEST
 from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
@@ -38,10 +40,12 @@ from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
+from gpushare_operator.cluster.scheduler_rights import needed_rights
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import FOLDERS, PluginPlatform
 from gpushare_operator.main import ACCOUNT
+from gpushare_operator.policies.engine_choice import EngineChoice
 from gpushare_operator.process.leadership import LEASE_NAME
 from gpushare_operator.reconcile import HEARTBEATS
 
@@ -424,6 +428,51 @@ def every_resource() -> HostctlRun:
     return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
+def with_plugin(run: HostctlRun) -> HostctlRun:
+    settings = replace(run.settings, engine=Engine.PLUGIN)
+    return replace(run, settings=settings, choice=EngineChoice(minor=NEWEST))
+
+
+RIGHTS = MANIFEST.parent / "kube-scheduler" / "rights.yaml"
+
+
+def test_what_the_operator_asks_for_is_what_people_are_told_to_apply() -> None:
+    """No more than that, but for ``get`` of GPUShareNodes, which the contract of all engines names."""
+    asked = {(right["group"], right["resource"], right["verb"]) for right in needed_rights(NAMESPACE)}
+    asks = {("authorization.k8s.io", "subjectaccessreviews", "create")}
+    of_all = allowed(RIGHTS) | allowed(MANIFEST.parent / "rbac-allocations.yaml")
+    assert of_all == asked | asks | {("gpushare.io", "gpusharenodes", "get")}
+
+    bindings = [body for body in bodies_of(RIGHTS) if "roleRef" in body]
+    given = {binding["roleRef"]["name"]: binding["subjects"][0]["name"] for binding in bindings}
+    assert given == {
+        "gpushare-kube-scheduler": KUBE_SCHEDULER_USER,
+        "gpushare-allocations-extender": KUBE_SCHEDULER_USER,
+        "gpushare-operator-kube-scheduler": ACCOUNT,
+    }
+    lease, *_ = [right for right in needed_rights(NAMESPACE) if right["resource"] == "leases"]
+    (role,) = [body for body in bodies_of(RIGHTS) if body["kind"] == "Role"]
+    assert (role["metadata"]["namespace"], role["rules"][0]["resourceNames"]) == (
+        lease["namespace"],
+        [lease["name"]],
+    )
+
+
+def test_the_image_of_our_kube_scheduler_is_one_that_the_admission_policy_lets_pass() -> None:
+    (spec,) = [
+        item["spec"]
+        for item in yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text())
+        if item["metadata"]["name"] == "gpushare-operator-images" and "validations" in item["spec"]
+    ]
+    (rule,) = [rule for rule in spec["validations"] if "engineImage" in rule["expression"]]
+    (tag,) = re.findall(r"matches\(\s*r'([^']*)'\)", rule["expression"])
+    pod = hostctl_job(with_plugin(every_resource()), control_plane(), 1)["spec"]["template"]["spec"]
+    (check,), (hostctl,) = pod["initContainers"], pod["containers"]
+    assert check["image"].startswith("gpushare-scheduler:")
+    assert re.fullmatch(tag.strip("^$"), check["image"].removeprefix("gpushare-scheduler:"))
+    assert f" --scheduler-image {check['image']} --lease-namespace " in " ".join(hostctl["args"])
+
+
 def test_the_folders_that_a_policy_may_name_are_those_that_may_be_mounted() -> None:
     logs = admission_variable("admission-operator.yaml", "gpushare-operator-workloads", "logs")
     assert f"matches('{LOG_FOLDER_PATTERN}')" in logs
@@ -440,7 +489,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     variables = {variable["name"]: variable["expression"] for variable in spec["variables"]}
     rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
-    assert len(shapes) == 4
+    assert len(shapes) == 5
     validations = " ".join(validation["expression"] for validation in spec["validations"])
     platform = PluginPlatform(
         runtime_class="nvidia",
@@ -456,6 +505,8 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
         hostctl_job(every_resource(), control_plane(), 1),
+        hostctl_job(with_plugin(every_resource()), control_plane(), 1),
+        hostctl_job(with_plugin(hostctl_run(HostctlCommand.INSTALL)), control_plane(), 1),
     ]
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]

@@ -14,13 +14,11 @@ from tests.samples.operator import (
     external_policy,
     installed,
     policy,
-    rule,
     scheduler_pods,
     server,
     serving,
     sharing,
     snapshot,
-    spec,
     volcano_policy,
 )
 
@@ -243,15 +241,6 @@ def test_another_engine_is_another_connection() -> None:
             ),
             "False SchedulerNotReady: scheduler-a: ImagePullBackOff: no such image",
             id="no image of Kubernetes",
-        ),
-        pytest.param(
-            sharing(
-                policy(spec=spec(rule("gpu-1"), scheduler={"engine": "Plugin"})),
-                serving(policy(), "gpu-1")[1:],
-            ),
-            "True Configured: kube-scheduler asks the extender on cp; engine Extender is used in place of"
-            " Plugin: only backend Dedicated serves Plugin in this version of gpushare",
-            id="a backend that does not serve it",
         ),
     ],
 )
