@@ -3,14 +3,14 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"gpushare.io/scheduler/internal/sharenode"
 )
 
 // pinned has a pod ask for one node by name, as those of a DaemonSet: the scheduler looks at no other.
@@ -33,7 +33,9 @@ func withoutClaim(pod *v1.Pod) {
 	}}}
 }
 
-func elsewhereOnly(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "nowhere"} }
+func elsewhereOnly(pod *v1.Pod) {
+	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "nowhere"}
+}
 
 // rest expects that nobody of names is tried while something happens, and for a while after it.
 func (w *world) rest(happens func(), names ...string) {
@@ -176,7 +178,7 @@ func TestNothingOfASharedNameIsPlacedBeforeAllIsRead(t *testing.T) {
 	b := newBench(t, node("gpu-1", 1))
 	b.synced = append(b.synced, func() bool { return false })
 	pod := podOf("a", 0)
-	pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = *podOf("x", 1).Spec.Containers[0].Resources.Limits.Name(memory, "")
+	pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1")
 	if code := b.begin(pod); code != fwk.Error {
 		t.Errorf("PreFilter says %s", code)
 	}
@@ -197,18 +199,7 @@ func TestUnitsOnAnotherNodeAreFreeAtOnce(t *testing.T) {
 	b.cluster.SetPod(moved) // it counts on both
 	noted = nil
 	b.cluster.SetShareNode(node("gpu-2", 1, "uid-a", 0, 16))
-	if !contains(noted, "gpu-1") {
+	if !slices.Contains(noted, "gpu-1") {
 		t.Errorf("noted: %v", noted)
 	}
 }
-
-func contains(names []string, name string) bool {
-	for _, one := range names {
-		if one == name {
-			return true
-		}
-	}
-	return false
-}
-
-var _ = sharenode.Node{}
