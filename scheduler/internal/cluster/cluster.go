@@ -132,7 +132,7 @@ func (c *Cluster) forgetUnknown(name string) {
 
 // SetPod says that a watch shows a bound pod that has not ended.
 func (c *Cluster) SetPod(pod *v1.Pod) {
-	if len(pod.Annotations) == 0 {
+	if len(pod.Annotations) == 0 && c.Holder(pod.UID) == nil {
 		return
 	}
 	if read, isNew := c.read(pod); isNew {

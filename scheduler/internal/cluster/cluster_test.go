@@ -305,6 +305,19 @@ func TestAdoptedPodsCountUntilItIsKnownThatTheyAreGone(t *testing.T) {
 	}
 }
 
+func TestAnAdoptedPodWhoseAnnotationsAreTakenAwayCounts(t *testing.T) {
+	w := newWorld()
+	w.Adopt("a", bound("a", 4).Annotations)
+	w.SetPod(bound("a", 0))
+	w.now = w.now.Add(adoptedTime)
+	w.Expire()
+	w.now = w.now.Add(ledger.UnreleasedTime)
+	w.Expire()
+	if free := w.free(t, nodeInfo(bound("a", 0))); free != 12 {
+		t.Errorf("free: %d", free)
+	}
+}
+
 func TestSharedNamesAreOursWhileANodeServesThem(t *testing.T) {
 	w := newWorld()
 	has := func() bool {
