@@ -35,16 +35,23 @@ type Cluster struct {
 	attempts atomic.Uint64
 
 	mutex sync.RWMutex
-	// rooms are by the scheduler's view, known are by the ledger alone; by node.
-	rooms, known map[string]cachedRoom
+	// nodes are those that the ledger knows, by name.
+	nodes   map[string]*node
+	numbers numbers
 	// pods are the annotations of bound pods as they were read, by UID.
 	pods map[types.UID]readPod
-	// unreleased are nodes with pods that are gone and count still.
-	unreleased map[string]bool
-	// histories are by node.
-	histories map[string]*history
 	// adopted are pods that were read at the start and that no watch has shown yet, and since when, by UID.
 	adopted map[types.UID]time.Time
+}
+
+// node is what is remembered of a node.
+type node struct {
+	// room is by the scheduler's view, known by the ledger alone.
+	room, known cachedRoom
+	// number is no other node's.
+	number int
+	// since is the first attempt that can have seen the node.
+	since uint64
 }
 
 // cachedRoom is a room, and what it was worked out from.
@@ -63,15 +70,12 @@ type readPod struct {
 // New returns a Cluster that knows nothing.
 func New(now func() time.Time, freed func(node string)) *Cluster {
 	c := &Cluster{
-		book:       ledger.New(),
-		now:        now,
-		freed:      freed,
-		rooms:      map[string]cachedRoom{},
-		known:      map[string]cachedRoom{},
-		pods:       map[types.UID]readPod{},
-		unreleased: map[string]bool{},
-		histories:  map[string]*history{},
-		adopted:    map[types.UID]time.Time{},
+		book:    ledger.New(),
+		now:     now,
+		freed:   freed,
+		nodes:   map[string]*node{},
+		pods:    map[types.UID]readPod{},
+		adopted: map[types.UID]time.Time{},
 	}
 	c.readResources()
 	return c
@@ -91,31 +95,48 @@ func (c *Cluster) ShareNode(name string) *sharenode.Node { return c.book.ShareNo
 // SetShareNode counts with a GPUShareNode from now on.
 func (c *Cluster) SetShareNode(node *sharenode.Node) {
 	before := c.book.ShareNode(node.Name)
-	c.book.SetShareNode(node)
+	freed := c.book.SetShareNode(node)
+	c.remembered(node.Name)
 	if before == nil || !slices.Equal(before.Resources, node.Resources) {
 		c.readResources()
 	}
-	c.freed(node.Name)
+	c.tell(freed)
 }
 
 // DropShareNode says that a node takes no more pods.
 func (c *Cluster) DropShareNode(name string) {
 	c.book.DropShareNode(name)
 	c.readResources()
+	c.forgetUnknown(name)
+}
+
+// tell tells of nodes where more may be free, and forgets those of which nothing is known any more.
+func (c *Cluster) tell(freed []string) {
+	for _, name := range freed {
+		c.forgetUnknown(name)
+		c.freed(name)
+	}
+}
+
+func (c *Cluster) forgetUnknown(name string) {
+	if c.book.Version(name) > 0 {
+		return
+	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	delete(c.rooms, name)
-	delete(c.known, name)
-	delete(c.histories, name)
+	if node := c.nodes[name]; node != nil {
+		c.numbers.giveBack(node.number)
+		delete(c.nodes, name)
+	}
 }
 
 // SetPod says that a watch shows a bound pod that has not ended.
 func (c *Cluster) SetPod(pod *v1.Pod) {
-	if len(pod.Annotations) == 0 {
+	if len(pod.Annotations) == 0 && c.Holder(pod.UID) == nil {
 		return
 	}
 	if read, isNew := c.read(pod); isNew {
-		c.count(read)
+		c.tell(c.book.SetPod(read))
 	}
 }
 
@@ -134,39 +155,6 @@ func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 	return known.pod, isNew
 }
 
-// count counts what the annotations of a bound pod say.
-func (c *Cluster) count(pod *ledger.Pod) {
-	before := c.book.Holder(pod.UID)
-	if before == nil {
-		c.book.SetPod(pod)
-		c.taken(pod.UID)
-		return
-	}
-	version := c.book.Version(before.Node)
-	c.book.SetPod(pod)
-	now := c.book.Holder(pod.UID)
-	if c.book.Version(before.Node) != version || now != nil && now.Node != before.Node {
-		c.taken(pod.UID)
-		c.freed(before.Node)
-	}
-}
-
-// taken notes that a pod has units that others may have found free.
-func (c *Cluster) taken(uid string) {
-	if holder := c.book.Holder(uid); holder != nil {
-		c.historyOf(holder.Node).forget()
-	}
-}
-
-func (c *Cluster) historyOf(node string) *history {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.histories[node] == nil {
-		c.histories[node] = &history{attempts: &c.attempts}
-	}
-	return c.histories[node]
-}
-
 // Adopt counts a bound pod that was read at the start, and that watches may not show yet.
 func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	given, err := allocation.Read(annotations[allocation.Annotation], string(uid))
@@ -177,7 +165,7 @@ func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	c.adopted[uid] = c.now()
 	c.mutex.Unlock()
 	read, _ := ledger.ReadPod(string(uid), given.Node, annotations, func() cards.Request { return cards.Request{} })
-	c.count(read)
+	c.tell(c.book.SetPod(read))
 }
 
 // adoptedTime is in which a watch shows a pod that was there at the start, or it is gone.
@@ -201,44 +189,19 @@ func (c *Cluster) expireAdopted() {
 
 // PodGone says that a watch shows that a bound pod is gone, or has ended.
 func (c *Cluster) PodGone(uid types.UID) {
-	held := c.book.Holder(string(uid))
-	c.book.PodGone(string(uid), c.now())
+	freed := c.book.PodGone(string(uid), c.now())
 	c.mutex.Lock()
 	delete(c.pods, uid)
 	delete(c.adopted, uid)
-	if held != nil {
-		c.unreleased[held.Node] = true
-	}
 	c.mutex.Unlock()
-	if held != nil {
-		c.freed(held.Node)
-	}
+	c.tell(freed)
 }
 
 // Expire frees what pods had that are gone for so long that their nodes' plugins would have reported them. It has to
 // be called from time to time.
 func (c *Cluster) Expire() {
 	c.expireAdopted()
-	c.mutex.Lock()
-	versions := make(map[string]uint64, len(c.unreleased))
-	for node := range c.unreleased {
-		versions[node] = c.book.Version(node)
-	}
-	c.mutex.Unlock()
-	if len(versions) == 0 {
-		return
-	}
-	c.book.Expire(c.now())
-	for node, version := range versions {
-		if len(c.book.Unreleased(node)) == 0 {
-			c.mutex.Lock()
-			delete(c.unreleased, node)
-			c.mutex.Unlock()
-		}
-		if c.book.Version(node) != version {
-			c.freed(node)
-		}
-	}
+	c.tell(c.book.Expire(c.now()))
 }
 
 // Leaving returns the UIDs of the pods of a node that are gone or being deleted, and still count there.
@@ -264,16 +227,10 @@ func (c *Cluster) HeldElsewhere(uid types.UID, node string) *ledger.Refusal {
 
 // Reserve keeps units for a pod that is being bound: the scheduler shows the pod on its node from now on, and the pod
 // has no annotation yet. It returns an error for a pod that has units.
-func (c *Cluster) Reserve(holder *ledger.Holder) error {
-	if err := c.book.Reserve(holder); err != nil {
-		return err
-	}
-	c.historyOf(holder.Node).forget()
-	return nil
-}
+func (c *Cluster) Reserve(holder *ledger.Holder) error { return c.book.Reserve(holder) }
 
-// Forget notes that what the scheduler found of a node counts no longer: it was kept from it, or is no more.
-func (c *Cluster) Forget(node string) { c.historyOf(node).forget() }
+// Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
+func (c *Cluster) Release(uid types.UID) { c.tell(c.book.Release(string(uid))) }
 
 // IsReported says whether the plugin of a node reports a pod: its kubelet has admitted it.
 func (c *Cluster) IsReported(node string, uid types.UID) bool {
@@ -286,37 +243,38 @@ func (c *Cluster) IsReported(node string, uid types.UID) bool {
 // Attempt says that an attempt of a pod begins, and returns its number; the first has 1.
 func (c *Cluster) Attempt() uint64 { return c.attempts.Add(1) }
 
-// FitsSince returns the first of the attempts that all found, by the scheduler's view, that a node fits a request, and
-// that nobody has taken units of the node since; 0 where there are none.
-func (c *Cluster) FitsSince(node string, asked *Asked) uint64 {
-	return c.historyOf(node).fitsSince(asked.key)
+// Attempts returns the number of the last attempt.
+func (c *Cluster) Attempts() uint64 { return c.attempts.Load() }
+
+// IsNew says that a node is there again: attempts until now may not have seen it.
+func (c *Cluster) IsNew(name string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if node := c.nodes[name]; node != nil {
+		node.since = c.Attempts() + 1
+	}
 }
-
-// Refuses notes that a node does not fit a request any more.
-func (c *Cluster) Refuses(node string, asked *Asked) { c.historyOf(node).note(asked.key, false) }
-
-// Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
-func (c *Cluster) Release(uid types.UID) { c.book.Release(string(uid)) }
 
 // Room returns what a node offers by the scheduler's view.
 func (c *Cluster) Room(info fwk.NodeInfo) *Room {
 	name := info.Node().Name
-	key := cachedRoom{generation: info.GetGeneration(), version: c.book.Version(name)}
-	if key.version == 0 {
+	version := c.book.Version(name)
+	if version == 0 {
 		return nowhere
 	}
-	return c.cached(c.rooms, name, key, func() *Room {
-		return &Room{node: c.book.Node(name, c.podsOf(info)), history: c.historyOf(name)}
+	node := c.remembered(name)
+	return c.cached(&node.room, info.GetGeneration(), version, func() *Room {
+		return &Room{node: c.book.Node(name, c.podsOf(info))}
 	})
 }
 
 // Known returns what a node offers by the ledger alone.
 func (c *Cluster) Known(name string) *Room {
-	key := cachedRoom{version: c.book.Version(name)}
-	if key.version == 0 {
+	version := c.book.Version(name)
+	if version == 0 {
 		return nowhere
 	}
-	return c.cached(c.known, name, key, func() *Room {
+	return c.cached(&c.remembered(name).known, 0, version, func() *Room {
 		if node := c.book.Known(name); node != nil {
 			return &Room{node: node}
 		}
@@ -324,25 +282,37 @@ func (c *Cluster) Known(name string) *Room {
 	})
 }
 
-// cached returns the room of rooms that was worked out from the same; else a new one, kept where it lasts. A version
-// that is read before the sums is never too new for them.
-func (c *Cluster) cached(
-	rooms map[string]cachedRoom, name string, key cachedRoom, work func() *Room,
-) *Room {
+func (c *Cluster) remembered(name string) *node {
 	c.mutex.RLock()
-	found := rooms[name]
+	known := c.nodes[name]
 	c.mutex.RUnlock()
-	if found.room != nil && found.generation == key.generation && found.version == key.version {
-		return found.room
-	}
-	key.room = work()
-	if !key.room.node.Lasts() {
-		return key.room
+	if known != nil {
+		return known
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	rooms[name] = key
-	return key.room
+	if c.nodes[name] == nil {
+		c.nodes[name] = &node{number: c.numbers.take(), since: c.Attempts() + 1}
+	}
+	return c.nodes[name]
+}
+
+// cached returns the room that was worked out from the same; else a new one, kept where it lasts. A version that is
+// read before the sums is never too new for them.
+func (c *Cluster) cached(last *cachedRoom, generation int64, version uint64, work func() *Room) *Room {
+	c.mutex.RLock()
+	found := *last
+	c.mutex.RUnlock()
+	if found.room != nil && found.generation == generation && found.version == version {
+		return found.room
+	}
+	room := work()
+	if room.node.Lasts() {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		*last = cachedRoom{generation, version, room}
+	}
+	return room
 }
 
 // podsOf returns the pods that the scheduler shows on a node.

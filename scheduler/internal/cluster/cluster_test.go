@@ -194,20 +194,20 @@ func TestARoomIsWorkedOutAnewWhenAPodOfItCountsElsewhereNoMore(t *testing.T) {
 	}
 }
 
-func TestAPodThatNamesAThirdNodeHasTakenItsUnits(t *testing.T) {
+func TestNothingIsKeptOfNodesThatAreGone(t *testing.T) {
 	w := newWorld()
-	pod := bound("a", 4)
-	pod.Spec.NodeName, pod.Annotations[allocation.Annotation] = "gpu-3", elsewhere("a")
-	w.SetPod(pod)
-	w.Attempt()
-	if w.free(t, nodeInfo()); w.FitsSince("gpu-1", asking("16")) == 0 {
-		t.Error("the node fits, and nobody knows")
-	}
-	pod = bound("a", 4)
-	pod.Spec.NodeName = "gpu-3"
-	w.SetPod(pod)
-	if w.FitsSince("gpu-1", asking("16")) != 0 {
-		t.Error("a pod took units, and all is as before")
+	w.SetPod(bound("a", 8))
+	w.free(t, nodeInfo(bound("a", 8)))
+	greatest(w.Known("gpu-1"))
+	w.DropShareNode("gpu-1")
+	w.free(t, nodeInfo(bound("a", 8))) // its node is there still, and so are its units
+	w.PodGone("a")
+	w.now = w.now.Add(ledger.UnreleasedTime)
+	w.Expire()
+	w.IsNew("gpu-1")
+	greatest(w.Known("gpu-1"))
+	if len(w.nodes)+len(w.pods) > 0 {
+		t.Errorf("%d nodes and %d pods are kept", len(w.nodes), len(w.pods))
 	}
 }
 
@@ -302,6 +302,19 @@ func TestAdoptedPodsCountUntilItIsKnownThatTheyAreGone(t *testing.T) {
 	w.Expire()
 	if free := w.free(t, nodeInfo(bound("stays", 4))); free != 12 {
 		t.Errorf("later: %d", free)
+	}
+}
+
+func TestAnAdoptedPodWhoseAnnotationsAreTakenAwayCounts(t *testing.T) {
+	w := newWorld()
+	w.Adopt("a", bound("a", 4).Annotations)
+	w.SetPod(bound("a", 0))
+	w.now = w.now.Add(adoptedTime)
+	w.Expire()
+	w.now = w.now.Add(ledger.UnreleasedTime)
+	w.Expire()
+	if free := w.free(t, nodeInfo(bound("a", 0))); free != 12 {
+		t.Errorf("free: %d", free)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -42,44 +41,6 @@ type Room struct {
 	mutex   sync.Mutex
 	node    *ledger.Node
 	answers map[string]answer
-	// history is where answers are noted for those who wait; nil where they are not.
-	history *history
-}
-
-// history is since which attempt every attempt has found that a node fits a request, by the request's key.
-type history struct {
-	attempts *atomic.Uint64
-	mutex    sync.Mutex
-	since    map[string]uint64
-}
-
-// note notes what an attempt has found.
-func (h *history) note(key string, fits bool) {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	if !fits {
-		delete(h.since, key)
-		return
-	}
-	if h.since == nil || len(h.since) >= maxAnswers {
-		h.since = map[string]uint64{}
-	}
-	if _, known := h.since[key]; !known {
-		h.since[key] = h.attempts.Load()
-	}
-}
-
-func (h *history) forget() {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	h.since = nil
-}
-
-// fitsSince returns 0 where the last attempt found that the request does not fit, or none has looked.
-func (h *history) fitsSince(key string) uint64 {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return h.since[key]
 }
 
 type answer struct {
@@ -107,9 +68,6 @@ func (r *Room) Fit(asked *Asked) (cards.Ranked, *ledger.Refusal) {
 			r.answers = map[string]answer{}
 		}
 		r.answers[asked.key] = found
-		if r.history != nil {
-			r.history.note(asked.key, found.refusal == nil)
-		}
 	}
 	return found.ranked, found.refusal
 }

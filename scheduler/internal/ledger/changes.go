@@ -47,9 +47,11 @@ func (l *Ledger) put(holder *Holder) {
 		l.nodes[holder.Node].put(holder)
 		return
 	}
-	l.touch(l.boundTo[uid])
 	if isUnreleased {
 		l.free(uid)
+	}
+	if before != nil {
+		l.freed[before.Node], l.freed[holder.Node] = true, true
 	}
 	if before != nil && before.Node != holder.Node {
 		if l.earlier[uid] == nil {
@@ -131,6 +133,7 @@ func (l *Ledger) removeFrom(names []string, uid string) {
 	for _, name := range names {
 		l.nodes[name].remove(uid)
 		l.touch(name)
+		l.freed[name] = true
 		l.forgetEmpty(name)
 	}
 }
@@ -144,8 +147,18 @@ func (l *Ledger) deleteFrom(names []string, uid string, since time.Time) {
 			node.gone[uid] = since
 		}
 		l.touch(name)
+		l.freed[name] = true
 		l.forgetEmpty(name)
 	}
+}
+
+func (l *Ledger) takeFreed() []string {
+	if len(l.freed) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(l.freed))
+	clear(l.freed)
+	return names
 }
 
 func (r *nodeRecord) setShare(share *sharenode.Node) {
@@ -156,19 +169,16 @@ func (r *nodeRecord) setShare(share *sharenode.Node) {
 	}
 	maps.DeleteFunc(r.gone, func(uid string, _ time.Time) bool { return !isReported(share, uid) })
 	r.share = share
-	r.last.Store(nil)
 }
 
 func (r *nodeRecord) put(holder *Holder) {
 	delete(r.gone, holder.UID)
 	r.holders[holder.UID] = holder
-	r.last.Store(nil)
 }
 
 func (r *nodeRecord) remove(uid string) {
 	delete(r.holders, uid)
 	delete(r.givenBack, uid)
-	r.last.Store(nil)
 }
 
 // isReportedInFull says whether the GPUShareNode reports as many units as the pod has by our records: the kubelet

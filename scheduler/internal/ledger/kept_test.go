@@ -12,7 +12,8 @@ import (
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// What the ledger keeps of a node has to be what it would say anew, whatever has happened on other nodes.
+// What others keep of a node by its version has to be what the ledger would say anew, and they have to hear of all that
+// becomes free, whatever has happened on other nodes.
 
 // change is a ledger and a scheduler's view to which anything happens, in any order: events come late, or never.
 type change struct {
@@ -21,15 +22,14 @@ type change struct {
 	book   *Ledger
 	shown  map[string]map[string]*Pod
 	now    time.Time
-	// scratch is reused for every question, as by a plugin that spares its memory.
-	scratch []*Pod
 	// shownTo and known are what others keep by the node's version, by node.
 	shownTo, known map[string]keptSums
 }
 
 type keptSums struct {
 	version uint64
-	sums
+	pods    []*Pod
+	node    *Node
 }
 
 func newChange(t *testing.T, seed uint64) *change {
@@ -42,28 +42,30 @@ func (c *change) uid() string  { return fmt.Sprint("u", c.random.IntN(4)) }
 func (c *change) node() string { return fmt.Sprint("n", c.random.IntN(2)) }
 func (c *change) units() int64 { return 1 + c.random.Int64N(4) }
 
-func (c *change) take() {
+// take has something happen, and returns on which nodes more may be free.
+func (c *change) take() []string {
 	switch c.random.IntN(9) {
 	case 0, 1:
-		c.book.SetShareNode(c.share())
+		return c.book.SetShareNode(c.share())
 	case 2, 3:
-		c.see(c.pod())
+		return c.see(c.pod())
 	case 4:
 		delete(c.shown[c.node()], c.uid())
 	case 5:
-		c.book.PodGone(c.uid(), c.now)
+		return c.book.PodGone(c.uid(), c.now)
 	case 6:
 		c.now = c.now.Add(time.Duration(c.random.IntN(5)) * time.Second)
-		c.book.Expire(c.now)
+		return c.book.Expire(c.now)
 	case 7:
 		if c.random.IntN(3) == 0 {
 			c.book.DropShareNode(c.node())
 		}
-		c.book.Release(c.uid())
+		return c.book.Release(c.uid())
 	case 8:
 		units := []cards.Share{{Card: "c", Units: c.units()}}
 		_ = c.book.Reserve(&Holder{UID: c.uid(), Node: c.node(), Cards: units})
 	}
+	return nil
 }
 
 func (c *change) share() *sharenode.Node {
@@ -103,31 +105,40 @@ func (c *change) pod() *Pod {
 	return pod
 }
 
-func (c *change) see(pod *Pod) {
-	if c.random.IntN(3) > 0 {
-		c.book.SetPod(pod)
-	}
+func (c *change) see(pod *Pod) []string {
 	if c.random.IntN(3) > 0 {
 		c.shown[pod.Node][pod.UID] = pod
 	}
+	if c.random.IntN(3) > 0 {
+		return c.book.SetPod(pod)
+	}
+	return nil
 }
 
 func (c *change) compare(name string) {
-	c.scratch = c.scratch[:0]
+	var pods []*Pod
 	for number := range 4 {
 		if pod := c.shown[name][fmt.Sprint("u", number)]; pod != nil {
-			c.scratch = append(c.scratch, pod)
+			pods = append(pods, pod)
 		}
 	}
-	record := c.book.nodes[name]
-	if record == nil {
+	if c.book.nodes[name] == nil {
 		return
 	}
-	got, anew := c.book.Node(name, c.scratch), c.book.sumsOf(name, record, c.scratch)
-	c.same("by the ledger", got, anew)
-	c.same("by version", c.keptIn(c.shownTo, name, c.scratch, got), anew)
-	known := c.book.Known(name)
-	c.same("by version, without the scheduler's view", c.keptIn(c.known, name, nil, known), known)
+	anew, known := c.book.Node(name, pods), c.book.Known(name)
+	c.same("by the scheduler's view", c.keptIn(c.shownTo, name, pods, anew), anew)
+	c.same("without the scheduler's view", c.keptIn(c.known, name, nil, known), known)
+}
+
+// free returns what is free of each node without the scheduler's view.
+func (c *change) free() map[string]int64 {
+	found := map[string]int64{}
+	for _, name := range []string{"n0", "n1"} {
+		if node := c.book.Known(name); node != nil && node.ShareNode() != nil {
+			found[name] = node.Cards(cards.Memory)[0].Free()
+		}
+	}
+	return found
 }
 
 func (c *change) same(kept string, got, want *Node) {
@@ -144,7 +155,7 @@ func (c *change) keptIn(kept map[string]keptSums, name string, pods []*Pod, now 
 	}
 	delete(kept, name)
 	if now.Lasts() {
-		kept[name] = keptSums{version, sums{slices.Clone(pods), now}}
+		kept[name] = keptSums{version, pods, now}
 	}
 	return now
 }
@@ -157,6 +168,23 @@ func TestWhatIsKeptOfANodeIsWhatItWouldSayAnew(t *testing.T) {
 				made.take()
 				made.compare("n0")
 				made.compare("n1")
+			}
+		})
+	}
+}
+
+func TestOthersHearOfAllThatBecomesFree(t *testing.T) {
+	for seed := range uint64(1000) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			made := newChange(t, seed)
+			for range 30 {
+				before := made.free()
+				told := made.take()
+				for name, free := range made.free() {
+					if free > before[name] && !slices.Contains(told, name) {
+						t.Fatalf("%s has %d free, and had %d; told: %v", name, free, before[name], told)
+					}
+				}
 			}
 		})
 	}

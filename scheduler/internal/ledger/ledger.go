@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gpushare.io/scheduler/internal/cards"
@@ -32,6 +31,9 @@ const (
 // A pod can be gone while the kubelet still has its units. The plugin of its node reports when they are back. Where
 // the plugin has not even reported that they were given out, they count for as long as that may take.
 //
+// What changes the ledger returns the names of the nodes where more may be free than before, sorted: of the node that
+// is meant, and of every other on which a pod counts no longer.
+//
 // Methods may be called from several goroutines.
 type Ledger struct {
 	mutex sync.RWMutex
@@ -52,6 +54,8 @@ type Ledger struct {
 	legacy legacyPods
 	// changes counts the changes of all nodes.
 	changes uint64
+	// freed are the nodes where the change under way may have freed units.
+	freed map[string]bool
 }
 
 type unreleasedPod struct {
@@ -70,15 +74,6 @@ type nodeRecord struct {
 	givenBack map[string]bool
 	// version is what changes was at the node's last change.
 	version uint64
-	// last is the answer to the last question for the node's sums; nil after every change, and where it may change
-	// without one of the node. Pods come in bursts, and each asks about thousands of nodes of which few have changed.
-	last atomic.Pointer[sums]
-}
-
-// sums are those of a node with pods.
-type sums struct {
-	pods []*Pod
-	node *Node
 }
 
 // New returns a Ledger that knows nothing.
@@ -92,17 +87,19 @@ func New() *Ledger {
 		reserved:   map[string]bool{},
 		unreleased: map[string]unreleasedPod{},
 		legacy:     newLegacyPods(),
+		freed:      map[string]bool{},
 	}
 }
 
 // SetShareNode counts with a GPUShareNode from now on.
-func (l *Ledger) SetShareNode(share *sharenode.Node) {
+func (l *Ledger) SetShareNode(share *sharenode.Node) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	node := l.node(share.Name)
 	l.countServing(node.share, share)
 	node.setShare(share)
 	l.touch(share.Name)
+	l.freed[share.Name] = true
 	for _, pod := range l.legacy.byNode[share.Name] {
 		l.countLegacyPod(pod)
 	}
@@ -114,6 +111,7 @@ func (l *Ledger) SetShareNode(share *sharenode.Node) {
 			l.free(uid)
 		}
 	}
+	return l.takeFreed()
 }
 
 // DropShareNode says that a node takes no more pods; what its pods have still counts.
@@ -140,7 +138,7 @@ func (l *Ledger) ShareNode(name string) *sharenode.Node {
 
 // SetPod says that a bound pod was seen. Its annotation replaces its reservation. Where the annotation is gone, what
 // it said still counts: the pod has its units until it is gone.
-func (l *Ledger) SetPod(pod *Pod) {
+func (l *Ledger) SetPod(pod *Pod) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	switch {
@@ -153,6 +151,7 @@ func (l *Ledger) SetPod(pod *Pod) {
 		l.legacy.put(pod)
 		l.countLegacyPod(pod)
 	}
+	return l.takeFreed()
 }
 
 // Reserve keeps units for a pod that is being bound. It refuses a pod that has units, or had them until just now:
@@ -193,18 +192,19 @@ func (l *Ledger) HeldElsewhere(uid, node string) *Refusal {
 }
 
 // Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
-func (l *Ledger) Release(uid string) {
+func (l *Ledger) Release(uid string) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.reserved[uid] {
 		nodes := l.forget(uid)
 		l.removeFrom(nodes, uid)
 	}
+	return l.takeFreed()
 }
 
 // PodGone says that a bound pod is gone, or has ended. What it had is free on a node whose plugin has reported it:
 // the plugin also reports its release by the kubelet. Elsewhere it counts until Expire.
-func (l *Ledger) PodGone(uid string, now time.Time) {
+func (l *Ledger) PodGone(uid string, now time.Time) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	nodes := l.forget(uid)
@@ -219,25 +219,23 @@ func (l *Ledger) PodGone(uid string, now time.Time) {
 			l.touch(name)
 		}
 	}
+	return l.takeFreed()
 }
 
-// Expire frees what pods had that are gone for so long that their node's plugin would have reported them, and
-// returns whether there were any. A pod that the plugin still reports long after it is gone is no longer expected to
-// give anything back.
-func (l *Ledger) Expire(now time.Time) bool {
+// Expire frees what pods had that are gone for so long that their node's plugin would have reported them. A pod that
+// the plugin still reports long after it is gone is no longer expected to give anything back.
+func (l *Ledger) Expire(now time.Time) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	freed := false
 	for uid, pod := range maps.Clone(l.unreleased) {
 		if now.Sub(pod.since) >= UnreleasedTime {
 			l.free(uid)
-			freed = true
 		}
 	}
 	for _, node := range l.nodes {
 		maps.DeleteFunc(node.gone, func(_ string, since time.Time) bool { return now.Sub(since) >= GoneTime })
 	}
-	return freed
+	return l.takeFreed()
 }
 
 // Unreleased returns the UIDs of the pods that are gone and still count on a node: the next reports of its plugin
@@ -268,7 +266,7 @@ func (l *Ledger) Resources() []cards.Resource {
 }
 
 // Node returns the sums of a node whose pods, by the scheduler's own view, are pods. Besides them it counts what
-// only the ledger knows. The caller shares the answer with others: it changes only a Clone of it.
+// only the ledger knows.
 func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
@@ -276,16 +274,16 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 	if record == nil {
 		return NewNode(nil, nil)
 	}
-	if last := record.last.Load(); last != nil && slices.Equal(last.pods, pods) {
-		return last.node
+	holders := make([]*Holder, 0, len(pods))
+	for _, pod := range pods {
+		if holder := l.holderOf(name, record, pod); holder != nil {
+			holders = append(holders, holder)
+		}
 	}
-	node := l.sumsOf(name, record, pods)
+	node := NewNode(record.share, append(holders, l.besides(name, record, holders)...))
 	node.changesElsewhere = slices.ContainsFunc(pods, func(pod *Pod) bool {
 		return l.mayChangeElsewhere(name, record, pod)
 	})
-	if !node.changesElsewhere {
-		record.last.Store(&sums{slices.Clone(pods), node})
-	}
 	return node
 }
 
@@ -295,17 +293,6 @@ func (l *Ledger) Node(name string, pods []*Pod) *Node {
 func (l *Ledger) mayChangeElsewhere(name string, record *nodeRecord, pod *Pod) bool {
 	return pod.claims != nil && l.boundTo[pod.UID] != name && record.holders[pod.UID] == nil &&
 		pod.legacyHolder(record.share) != nil
-}
-
-func (l *Ledger) sumsOf(name string, record *nodeRecord, pods []*Pod) *Node {
-	holders := make([]*Holder, 0, len(pods))
-	for _, pod := range pods {
-		if holder := l.holderOf(name, record, pod); holder != nil {
-			holders = append(holders, holder)
-		}
-	}
-	holders = append(holders, l.besides(name, record, holders)...)
-	return NewNode(record.share, holders)
 }
 
 // holderOf returns what a pod of the node has of it, nil where that is nothing. Where its annotation does not say,

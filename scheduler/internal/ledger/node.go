@@ -55,18 +55,20 @@ func (n *Node) Add(holder *Holder) {
 	n.count()
 }
 
-// TakeAway answers for a pod as if it was gone, and the kubelet had released its units: for a pod that would be
+// TakeAway answers for pods as if they were gone, and the kubelet had released their units: for pods that would be
 // evicted.
-func (n *Node) TakeAway(uid string) {
-	if !n.isGone(uid) {
-		n.gone = append(n.gone, uid)
-		n.count()
+func (n *Node) TakeAway(uids ...string) {
+	for _, uid := range uids {
+		if !n.isGone(uid) {
+			n.gone = append(n.gone, uid)
+		}
 	}
+	n.count()
 }
 
 // PutBack undoes TakeAway.
-func (n *Node) PutBack(uid string) {
-	n.gone = slices.DeleteFunc(n.gone, func(other string) bool { return other == uid })
+func (n *Node) PutBack(uids ...string) {
+	n.gone = slices.DeleteFunc(n.gone, func(gone string) bool { return slices.Contains(uids, gone) })
 	n.count()
 }
 

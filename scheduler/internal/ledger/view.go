@@ -52,7 +52,6 @@ func (l *Ledger) touch(name string) {
 	if record := l.nodes[name]; record != nil {
 		l.changes++
 		record.version = l.changes
-		record.last.Store(nil)
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -18,7 +20,9 @@ import (
 
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/dialects"
 	"gpushare.io/scheduler/internal/pauses"
+	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
 	"gpushare.io/scheduler/internal/takeover"
@@ -32,6 +36,7 @@ type core struct {
 	// note is told which nodes may have more room than before.
 	note    func(node string)
 	pauses  *pauses.Pauses
+	pods    corelisters.PodLister
 	budgets policylisters.PodDisruptionBudgetLister
 	clock   bindcall.Clock
 	// synced say whether all is known that was there at the start.
@@ -40,7 +45,7 @@ type core struct {
 	adopt func(ctx context.Context) error
 
 	mutex     sync.Mutex
-	hasBegun  bool
+	hasBegun  atomic.Bool
 	activator fwk.Handle
 }
 
@@ -67,6 +72,7 @@ func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) 
 func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 	return &core{
 		waiting:   waiting.New(),
+		pods:      handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
 		clock:     clock,
 		adopt:     func(context.Context) error { return nil },
@@ -111,10 +117,7 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 			}
 			return pauses.Rejection(pod, share.Resources, c.cluster.Resources())
 		},
-		Changed: func(node string) {
-			c.cluster.Forget(node)
-			note(node)
-		},
+		Changed: note,
 	})
 }
 
@@ -177,19 +180,29 @@ func (c *core) setPod(now any) {
 	}
 }
 
+// isPending says whether a pod still waits: it may be gone, or bound by others, since its attempt began.
+func (c *core) isPending(pod *v1.Pod) bool {
+	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
+	return err == nil && known.UID == pod.UID && known.Spec.NodeName == ""
+}
+
 // adoptTime is for reading all pods of the largest clusters.
 const adoptTime = time.Minute
 
 var errNotSynced = errors.New("what is on the cards is not read yet")
 
-// ready returns an error until all is known of what is on the cards. What another scheduler has bound a moment before
-// we lead, our watches may not show yet: so all pods are read once before the first is placed.
-func (c *core) ready(ctx context.Context) error {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.hasBegun {
+// named are all resources that may be ours: which of them are is not known before all GPUShareNodes are read.
+var named = dialects.Resources(func(string) bool { return true })
+
+// ready returns an error for a pod that asks for cards until all is known of what is on the cards. What another
+// scheduler has bound a moment before we lead, our watches may not show yet: so all pods are read once before the
+// first is placed.
+func (c *core) ready(ctx context.Context, pod *v1.Pod) error {
+	if c.hasBegun.Load() || !podapi.AsksForAny(pod, named) {
 		return nil
 	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	for _, synced := range c.synced {
 		if !synced() {
 			return errNotSynced
@@ -200,6 +213,6 @@ func (c *core) ready(ctx context.Context) error {
 	if err := c.adopt(bounded); err != nil {
 		return fmt.Errorf("reading what other schedulers have bound: %w", err)
 	}
-	c.hasBegun = true
+	c.hasBegun.Store(true)
 	return nil
 }

@@ -55,7 +55,9 @@ func manyNodes(b *testing.B, number int) (*Plugin, []fwk.NodeInfo) {
 }
 
 // cycle runs all that a pod costs before it is bound, the filters one after the other.
-func cycle(p *Plugin, pod *v1.Pod, infos []fwk.NodeInfo) (fwk.CycleState, int) {
+func cycle(b *testing.B, p *Plugin, pod *v1.Pod, infos []fwk.NodeInfo) (fwk.CycleState, int) {
+	b.Helper()
+	waits(b, p.handle, pod)
 	ctx, state, fits := context.Background(), framework.NewCycleState(), 0
 	if _, status := p.PreFilter(ctx, state, pod, infos); status.IsSkip() {
 		return state, 0
@@ -80,7 +82,7 @@ func BenchmarkCycle(b *testing.B) {
 			b.ReportAllocs()
 			for number := 0; b.Loop(); number++ {
 				pod := podOf(fmt.Sprintf("%s-%d", kind.name, number), kind.units)
-				state, fits := cycle(p, pod, infos)
+				state, fits := cycle(b, p, pod, infos)
 				if fits == 0 {
 					continue
 				}
@@ -94,11 +96,67 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
+// BenchmarkRefused is an attempt that fits no node, to its end.
+func BenchmarkRefused(b *testing.B) {
+	p, infos := manyNodes(b, 5000)
+	b.ReportAllocs()
+	for number := 0; b.Loop(); number++ {
+		pod := podOf(fmt.Sprintf("waits-%d", number), 13)
+		state := framework.NewCycleState()
+		p.PreFilter(context.Background(), state, pod, infos)
+		statuses := framework.NewDefaultNodeToStatus()
+		for _, info := range infos {
+			status := p.Filter(context.Background(), state, pod, info)
+			statuses.Set(info.Node().Name, status.WithPlugin(Name))
+		}
+		p.PostFilter(context.Background(), state, pod, statuses)
+	}
+}
+
+// BenchmarkPreemption is the trial of one node with 128 pods, as DefaultPreemption makes it.
+func BenchmarkPreemption(b *testing.B) {
+	var bound []*v1.Pod
+	for number := range 128 {
+		bound = append(bound, boundPod(fmt.Sprintf("low-%d", number), fmt.Sprintf("GPU-%d", number%8), 1))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		t := newBench(b, node("gpu-1", 8), bound...)
+		pod := podOf("high", 8)
+		t.begin(pod)
+		info := t.info()
+		b.StartTimer()
+		if victims := t.preempt(pod, info, bound); victims != 8 {
+			b.Fatal(victims)
+		}
+	}
+}
+
+// preempt returns how many pods have to go.
+func (b *bench) preempt(pod *v1.Pod, info fwk.NodeInfo, pods []*v1.Pod) int {
+	ctx, state, victims := context.Background(), b.state.Clone(), 0
+	for _, one := range pods {
+		b.RemovePod(ctx, state, pod, infoOf(b.t, one), info)
+	}
+	if !b.Filter(ctx, state, pod, info).IsSuccess() {
+		return 0
+	}
+	for _, one := range pods {
+		b.AddPod(ctx, state, pod, infoOf(b.t, one), info)
+		if !b.Filter(ctx, state, pod, info).IsSuccess() {
+			b.RemovePod(ctx, state, pod, infoOf(b.t, one), info)
+			victims++
+		}
+	}
+	return victims
+}
+
 // BenchmarkReport is a report of a node's plugin while 1,000 pods wait.
 func BenchmarkReport(b *testing.B) {
 	p, infos := manyNodes(b, 100)
 	for number := range 1000 {
-		cycle(p, podOf(fmt.Sprintf("waits-%d", number), 13), infos)
+		cycle(b, p, podOf(fmt.Sprintf("waits-%d", number), 13), infos)
 	}
 	waker := newWaker(p.waiting, func([]*v1.Pod) { b.Fatal("nobody fits") })
 	for number := 0; b.Loop(); number++ {
@@ -113,8 +171,8 @@ func BenchmarkReport(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		p, infos := manyNodes(b, 5000)
-		cycle(p, podOf("fits", 4), infos)
-		cycle(p, podOf("waits", 13), infos)
+		cycle(b, p, podOf("fits", 4), infos)
+		cycle(b, p, podOf("waits", 13), infos)
 		with := heap()
 		p.core, infos[0] = nil, nil
 		b.ReportMetric(float64(with-heap())/(1<<20), "MiB")

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,36 +25,30 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return events, nil
 }
 
-// afterPodDeleted queues a pod if it fits the node of a pod that is gone, or that was to be bound there and is not,
-// and that asked for units. The kubelet has most units then, and the pod waits for its node's GPUShareNode.
-func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk.QueueingHint, error) {
+// The scheduler asks each pod that waits whether an event is worth an attempt. That would wake all that fit one freed
+// card. So an event only has the waker look at its node, once the scheduler has heard of it, too: it wakes as many as
+// fit together.
+
+// afterPodDeleted has those woken that fit the node of a pod that is gone, or that was to be bound there and is not, and
+// that asked for units. The kubelet has most units then, and they wait for the node's GPUShareNode.
+func (p *Plugin) afterPodDeleted(_ klog.Logger, _ *v1.Pod, before, _ any) (fwk.QueueingHint, error) {
 	gone, is := before.(*v1.Pod)
 	if !is || !podapi.AsksForAny(gone, p.cluster.Resources()) {
 		return fwk.QueueSkip, nil
 	}
-	node := gone.Spec.NodeName
-	if node == "" {
-		node = gone.Status.NominatedNodeName
+	if node := cmp.Or(gone.Spec.NodeName, gone.Status.NominatedNodeName); node != "" {
+		p.note(node)
 	}
-	return p.hint(pod, node), nil
+	return fwk.QueueSkip, nil
 }
 
-// afterNodeAdded queues a pod if it fits the node.
-func (p *Plugin) afterNodeAdded(_ klog.Logger, pod *v1.Pod, _, now any) (fwk.QueueingHint, error) {
-	added, is := now.(*v1.Node)
-	if !is {
-		return fwk.QueueSkip, nil
+// afterNodeAdded has those woken that fit the node. Where it was away for a while, attempts meanwhile did not see it.
+func (p *Plugin) afterNodeAdded(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
+	if added, is := now.(*v1.Node); is {
+		p.cluster.IsNew(added.Name)
+		p.note(added.Name)
 	}
-	return p.hint(pod, added.Name), nil
-}
-
-// hint says whether a node fits a pod that waits.
-func (p *Plugin) hint(pod *v1.Pod, node string) fwk.QueueingHint {
-	asked := p.waiting.Asked(pod.UID)
-	if asked != nil && p.cluster.Known(node).Fits(asked) {
-		return fwk.Queue
-	}
-	return fwk.QueueSkip
+	return fwk.QueueSkip, nil
 }
 
 // afterOwnUpdate queues a pod that had no room for our annotations, and has it now. What a pod asks for never changes.

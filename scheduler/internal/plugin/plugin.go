@@ -52,6 +52,9 @@ func (p *Plugin) Name() string { return Name }
 func (p *Plugin) PreFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
 ) (*fwk.PreFilterResult, *fwk.Status) {
+	if err := p.ready(ctx, pod); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -60,17 +63,19 @@ func (p *Plugin) PreFilter(
 	if len(asked.Parts) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if err := p.ready(ctx); err != nil {
-		return nil, fwk.AsStatus(err)
-	}
 	if reason := unservable(pod, asked); reason != "" {
 		p.waiting.Remove(pod.UID)
 		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
 	}
-	p.waiting.Add(pod, asked, p.cluster.Attempt())
+	attempt := p.cluster.Attempt()
+	p.waiting.Add(pod, asked, attempt)
+	if !p.isPending(pod) {
+		p.waiting.Remove(pod.UID) // nobody would say later that it is gone
+	}
 	state.Write(stateKey, &podState{
 		asked:    asked,
+		attempt:  attempt,
 		isHolder: p.cluster.Holder(pod.UID) != nil,
 		plans:    &plans{victims: map[string]*plan{}},
 		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
@@ -102,6 +107,7 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, in
 	name := info.Node().Name
 	if own.isHolder {
 		if refusal := p.cluster.HeldElsewhere(pod.UID, name); refusal != nil {
+			own.refused.note(name, refusal)
 			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Words(own.asked.Request))
 		}
 	}
@@ -176,8 +182,10 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, n
 	node := room.Node()
 	holder, choices := node.Reserve(string(pod.UID), own.asked.Request)
 	if holder == nil {
+		// An error, so that the pod is tried again: no other node has refused it, and none would wake it.
 		_, refusal := room.Fit(own.asked)
-		return statusOf(refusal, own.asked.Request, true)
+		return fwk.AsStatus(fmt.Errorf("node %s has changed since it was chosen: %s", nodeName,
+			refusal.Words(own.asked.Request)))
 	}
 	if err := p.cluster.Reserve(holder); err != nil {
 		return fwk.AsStatus(err)

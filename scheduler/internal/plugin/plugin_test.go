@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,12 +26,12 @@ import (
 // bench is our plugin alone, with pods that are bound already.
 type bench struct {
 	*Plugin
-	t        *testing.T
+	t        testing.TB
 	snapshot *cache.Snapshot
 	state    fwk.CycleState
 }
 
-func newBench(t *testing.T, share *sharenode.Node, bound ...*v1.Pod) *bench {
+func newBench(t testing.TB, share *sharenode.Node, bound ...*v1.Pod) *bench {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -62,6 +63,8 @@ func (b *bench) info() fwk.NodeInfo {
 }
 
 func (b *bench) begin(pod *v1.Pod) fwk.Code {
+	b.t.Helper()
+	waits(b.t, b.handle, pod)
 	_, status := b.PreFilter(context.Background(), b.state, pod, nil)
 	return status.Code()
 }
@@ -70,7 +73,15 @@ func (b *bench) fits(pod *v1.Pod) bool {
 	return b.Filter(context.Background(), b.state, pod, b.info()).IsSuccess()
 }
 
-func infoOf(t *testing.T, pod *v1.Pod) fwk.PodInfo {
+// waits has the watch of pods show a pod.
+func waits(t testing.TB, handle fwk.Handle, pod *v1.Pod) {
+	t.Helper()
+	if err := handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore().Add(pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func infoOf(t testing.TB, pod *v1.Pod) fwk.PodInfo {
 	t.Helper()
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
@@ -218,53 +229,40 @@ func TestANominatedPodHoldsACard(t *testing.T) {
 	}
 }
 
-func TestHints(t *testing.T) {
-	full := node("gpu-1", 1, "uid-x", 0, 16)
-	plain := podOf("plain", 0)
-	plain.Spec.NodeName = "gpu-1"
-	assumed := podOf("assumed", 16)
-	assumed.Spec.NodeName = "gpu-1"
-	nominated := podOf("nominated", 16)
+func TestEventsHaveTheirNodeLookedAt(t *testing.T) {
+	nominated, plain := podOf("nominated", 16), podOf("plain", 0)
 	nominated.Status.NominatedNodeName = "gpu-1"
+	plain.Spec.NodeName = "gpu-1"
 	for _, test := range []struct {
 		name string
-		// free is what is reported before the event.
-		free *sharenode.Node
 		gone *v1.Pod
-		want fwk.QueueingHint
+		want []string
 	}{
-		{"the kubelet has its units still", full, boundPod("x", "GPU-0", 16), fwk.QueueSkip},
-		{"its units are free", node("gpu-1", 1), boundPod("x", "GPU-0", 16), fwk.Queue},
-		{"too few are free", node("gpu-1", 1, "uid-y", 0, 10), boundPod("x", "GPU-0", 6), fwk.QueueSkip},
-		{"a pod without units", node("gpu-1", 1), plain, fwk.QueueSkip},
-		{"it was not bound after all", node("gpu-1", 1), assumed, fwk.Queue},
-		{"it is nominated no more", node("gpu-1", 1), nominated, fwk.Queue},
-		{"it was nowhere", node("gpu-1", 1), podOf("nowhere", 16), fwk.QueueSkip},
+		{"a pod with units", boundPod("x", "GPU-0", 16), []string{"gpu-1"}},
+		{"a pod without units", plain, nil},
+		{"it is nominated no more", nominated, []string{"gpu-1"}},
+		{"it was nowhere", podOf("nowhere", 16), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, full)
-			pod := podOf("waits", 8)
-			b.begin(pod)
-			b.cluster.SetShareNode(test.free)
-			hint, err := b.afterPodDeleted(klog.Background(), pod, test.gone, nil)
-			if err != nil || hint != test.want {
-				t.Errorf("hint %s, error %v", hint, err)
+			b := newBench(t, node("gpu-1", 1))
+			var noted []string
+			b.note = func(node string) { noted = append(noted, node) }
+			hint, err := b.afterPodDeleted(klog.Background(), podOf("waits", 8), test.gone, nil)
+			if err != nil || hint != fwk.QueueSkip || !slices.Equal(noted, test.want) {
+				t.Errorf("hint %s, error %v, noted %v", hint, err, noted)
 			}
 		})
 	}
-}
-
-func TestANewNodeIsAHintWhereItFits(t *testing.T) {
-	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 10))
-	small, large := podOf("small", 6), podOf("large", 7)
-	b.begin(small)
-	b.begin(large)
-	added := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1"}}
-	for pod, want := range map[*v1.Pod]fwk.QueueingHint{small: fwk.Queue, large: fwk.QueueSkip} {
-		if hint, err := b.afterNodeAdded(klog.Background(), pod, nil, added); err != nil || hint != want {
-			t.Errorf("%s: hint %s, error %v", pod.Name, hint, err)
+	t.Run("a new node", func(t *testing.T) {
+		b := newBench(t, node("gpu-1", 1))
+		var noted []string
+		b.note = func(node string) { noted = append(noted, node) }
+		added := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1"}}
+		hint, err := b.afterNodeAdded(klog.Background(), podOf("waits", 8), nil, added)
+		if err != nil || hint != fwk.QueueSkip || !slices.Equal(noted, []string{"gpu-1"}) {
+			t.Errorf("hint %s, error %v, noted %v", hint, err, noted)
 		}
-	}
+	})
 }
 
 func TestOwnUpdatesAreHintsWhereThereIsRoomAgain(t *testing.T) {

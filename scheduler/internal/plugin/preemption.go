@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -33,6 +35,7 @@ func (p *Plugin) PostFilter(
 	if own.isUnservable {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
+	p.rest(own, pod, nodes)
 	own.reword(nodes)
 	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
@@ -41,6 +44,29 @@ func (p *Plugin) PostFilter(
 			"the pod waits until its node has released the units of pods that are gone")
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// rest has the pod wait for the nodes where we have refused it.
+func (p *Plugin) rest(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
+	refused := own.refused.nodes()
+	if len(refused) == 0 {
+		p.waiting.Remove(pod.UID)
+		return
+	}
+	by := cluster.NamedNodes(refused)
+	if p.sawAll(nodes) {
+		by = p.cluster.NodeSet(own.attempt, refused)
+	}
+	for _, node := range p.waiting.Refused(pod.UID, by, p.cluster) {
+		p.note(node)
+	}
+}
+
+// sawAll says whether every node was looked at: not for a pod that names its node, or that waits for a volume.
+func (p *Plugin) sawAll(nodes fwk.NodeToStatusReader) bool {
+	seen, is := nodes.(statuses)
+	all, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	return !is || err != nil || seen.Len() >= len(all)
 }
 
 // nominatedNode returns for which node the pod is nominated, empty where for none. The scheduler may know that before
@@ -63,6 +89,8 @@ func (p *Plugin) nominatedNode(own *podState, pod *v1.Pod) string {
 type statuses interface {
 	fwk.NodeToStatusReader
 	Set(node string, status *fwk.Status)
+	// Len returns how many nodes have one.
+	Len() int
 }
 
 // reword gives nodes the same words that differ in amounts alone, as the extender does: the scheduler counts nodes by
@@ -87,9 +115,7 @@ func (p *Plugin) isBeingReleased(asked *cluster.Asked, name string) bool {
 		return false
 	}
 	node := p.cluster.Room(info).Node()
-	for _, uid := range p.cluster.Leaving(info) {
-		node.TakeAway(uid)
-	}
+	node.TakeAway(p.cluster.Leaving(info)...)
 	return len(node.Choose(asked.Request)) > 0
 }
 
@@ -163,9 +189,7 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 	}
 	later := node.Clone()
 	for _, goes := range [][]string{nil, ending, less} {
-		for _, uid := range goes {
-			later.TakeAway(uid)
-		}
+		later.TakeAway(goes...)
 		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
 			node.Add(holder)
 			return
@@ -182,7 +206,6 @@ func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Stat
 			return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
 		}
 	} else if refusal != nil {
-		p.cluster.Refuses(name, own.asked) // for as long as another pod is nominated there
 		own.refused.note(name, refusal)
 	}
 	return statusOf(refusal, own.asked.Request, trial.node.Preempts())
@@ -191,9 +214,9 @@ func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Stat
 // plan decides which of the pods that are removed have to go.
 func (p *Plugin) plan(own *podState, trial *trial) *plan {
 	whole := trial.node.Clone()
+	whole.PutBack(slices.Collect(maps.Keys(trial.removed))...)
 	var pods []victims.Pod
 	for uid, pod := range trial.removed {
-		whole.PutBack(uid)
 		if !podapi.ComesBack(pod) {
 			pods = append(pods, victims.Pod{
 				UID: uid, Priority: podapi.Priority(pod), Started: podapi.Started(pod),
@@ -201,10 +224,7 @@ func (p *Plugin) plan(own *podState, trial *trial) *plan {
 			})
 		}
 	}
-	made := &plan{among: make(map[string]*v1.Pod, len(trial.removed))}
-	for uid, pod := range trial.removed {
-		made.among[uid] = pod
-	}
+	made := &plan{among: maps.Clone(trial.removed)}
 	made.victims, made.isPossible = victims.Find(whole, own.asked.Request, pods, p.protector(made.among))
 	return made
 }

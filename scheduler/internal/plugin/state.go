@@ -19,6 +19,8 @@ const stateKey fwk.StateKey = Name
 // podState is what is known of the pod of a scheduling cycle. A pod without one asks for nothing of ours.
 type podState struct {
 	asked *cluster.Asked
+	// attempt is the number of the attempt.
+	attempt uint64
 	// isUnservable says that the pod itself is the reason: no node takes it.
 	isUnservable bool
 	// isHolder says that the pod has units already: it must not get others.
@@ -123,14 +125,16 @@ func (s *podState) Clone() fwk.StateData {
 // removed all that may go.
 func (p *plans) planFor(node string, trial *trial, decide func() *plan) *plan {
 	p.mutex.Lock()
-	defer p.mutex.Unlock()
 	known := p.victims[node]
+	p.mutex.Unlock()
 	if known != nil && isAmong(trial.removed, known.among) {
 		return known
 	}
-	known = decide()
-	p.victims[node] = known
-	return known
+	made := decide() // of other nodes at the same time
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.victims[node] = made
+	return made
 }
 
 func isAmong(pods, others map[string]*v1.Pod) bool {

@@ -104,7 +104,10 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	profiles := readConfig(t).Profiles
 	counter := config.Plugin{Name: w.attempts.Name()}
-	profiles[0].Plugins.PreFilter.Enabled = append([]config.Plugin{counter}, profiles[0].Plugins.PreFilter.Enabled...)
+	// Before all others, which may refuse the pod; for that it has to be in both lists.
+	for _, set := range []*config.PluginSet{&profiles[0].Plugins.MultiPoint, &profiles[0].Plugins.PreFilter} {
+		set.Enabled = append([]config.Plugin{counter}, set.Enabled...)
+	}
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	made, err := scheduler.New(ctx, w.client, factory, nil, recorder,
 		scheduler.WithProfiles(profiles...),

@@ -84,6 +84,7 @@ func (o *object) node() *Node {
 	}
 	node.Resources = node.Dialect.Served(mode.Classes)
 	node.Cards, node.ComputeScore = o.status.sortedCards()
+	node.places = placesOf(node.Cards)
 	return node
 }
 

@@ -5,6 +5,8 @@
 package sharenode
 
 import (
+	"slices"
+
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/dialects"
 	"gpushare.io/scheduler/internal/unit"
@@ -29,6 +31,8 @@ type Node struct {
 	ComputeScore int64
 	// ClosedReason says why the node takes no pods of ours; empty when it does.
 	ClosedReason string
+	// places are those of cards, by UUID; nil where they are few.
+	places map[string]int
 }
 
 // Card is one card as the node's plugin reports it. Amounts are units.
@@ -86,8 +90,28 @@ func (n *Node) UnitOf(class cards.Class) unit.Unit {
 	return unit.Unit{}
 }
 
+// manyCards are so many that a look at each is slower than a map.
+const manyCards = 32
+
+func placesOf(cards []Card) map[string]int {
+	if len(cards) < manyCards {
+		return nil
+	}
+	places := make(map[string]int, len(cards))
+	for place := range slices.Backward(cards) {
+		places[cards[place].UUID] = place
+	}
+	return places
+}
+
 // Card returns the place of a card in Cards, the first where several have the UUID; negative where none has it.
 func (n *Node) Card(uuid string) int {
+	if n.places != nil {
+		if place, has := n.places[uuid]; has {
+			return place
+		}
+		return -1
+	}
 	for place := range n.Cards {
 		if n.Cards[place].UUID == uuid {
 			return place

@@ -56,12 +56,11 @@ type search struct {
 // without returns the node when those that are ending are gone, and pods.
 func (s *search) without(pods []Pod) *ledger.Node {
 	node := s.node.Clone()
-	for _, uid := range s.ending {
-		node.TakeAway(uid)
-	}
+	gone := slices.Clone(s.ending)
 	for _, pod := range pods {
-		node.TakeAway(pod.UID)
+		gone = append(gone, pod.UID)
 	}
+	node.TakeAway(gone...)
 	return node
 }
 

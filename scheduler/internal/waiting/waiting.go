@@ -1,9 +1,11 @@
 // Package waiting has the pods that ask for cards and are not bound, and which of them are worth another attempt when
 // a node has changed.
 //
-// An attempt of a pod that fits no card costs as much as one that binds a pod. So a pod is woken only where a node
-// fits it now and did not before, and of many that fit only as many at a time as fit together: first the most
-// important ones, then those that wait longest. The others' turn comes while the node still has room.
+// An attempt of a pod that fits no card costs as much as one that binds a pod. So a pod waits for the nodes that
+// refused it in its last attempt, and is woken only when one of them fits it. Where others than we refuse it, or nobody
+// looked, it waits for something else, and others wake it. Of many that fit only as many are woken at a time as fit
+// together: first the most important ones, then those that wait longest. The others' turn comes while the node still has
+// room.
 package waiting
 
 import (
@@ -41,6 +43,8 @@ type entry struct {
 	since uint64
 	// attempt is the number of its last attempt.
 	attempt uint64
+	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
+	refusedBy *cluster.NodeSet
 }
 
 // New returns a Pods without any.
@@ -48,14 +52,14 @@ func New() *Pods {
 	return &Pods{groups: map[string]*group{}, pods: map[types.UID]*entry{}}
 }
 
-// Add says that an attempt of a pod begins, and its number. To be called before any node is looked at: what changes
-// from then on wakes the pod, also while its attempt is under way.
+// Add says that an attempt of a pod begins, and its number. Refused or Remove says how it ends; neither where it fails by
+// an error: then the scheduler tries the pod again by itself.
 func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
-		before.pod, before.attempt = pod, attempt
+		before.pod, before.attempt, before.refusedBy = pod, attempt, nil
 		return
 	}
 	p.added++
@@ -70,6 +74,25 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 		p.groups[asked.Key()] = one.group
 	}
 	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
+}
+
+// Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
+// the attempt began, and fit now.
+func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	one := p.pods[uid]
+	if one == nil {
+		return nil
+	}
+	one.refusedBy = by
+	var changed []string
+	for node := range one.group.open {
+		if by.Has(nodes.Place(node)) {
+			changed = append(changed, node)
+		}
+	}
+	return changed
 }
 
 // Remove says that a pod waits no more.
@@ -93,16 +116,6 @@ func (p *Pods) remove(one *entry) {
 	}
 }
 
-// Asked returns what a pod that waits asks for; nil for others.
-func (p *Pods) Asked(uid types.UID) *cluster.Asked {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if one := p.pods[uid]; one != nil {
-		return one.group.asked
-	}
-	return nil
-}
-
 // Len returns how many pods wait.
 func (p *Pods) Len() int {
 	p.mutex.Lock()
@@ -114,11 +127,10 @@ func (p *Pods) Len() int {
 type Nodes interface {
 	// Known returns what a node offers now.
 	Known(node string) *cluster.Room
-	// FitsSince returns since which attempt the scheduler finds that the node fits a request, 0 where it does not:
-	// who was tried since then, and waits, waits for something else.
-	FitsSince(node string, asked *cluster.Asked) uint64
-	// Refuses notes that the node does not fit a request any more.
-	Refuses(node string, asked *cluster.Asked)
+	// Place returns the node as the sets of those that refuse pods have it.
+	Place(node string) cluster.Place
+	// Attempts returns the number of the last attempt. No other can be under way.
+	Attempts() uint64
 }
 
 // Changed says that a node has changed.
@@ -133,7 +145,7 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 		if now.Fits(group.asked) {
 			group.open[node] = map[types.UID]bool{}
 		} else {
-			nodes.Refuses(node, group.asked)
+			delete(group.open, node)
 		}
 	}
 }
@@ -182,14 +194,9 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	var found []*entry
 	for _, group := range p.groups {
-		if _, isOpen := group.open[node]; !isOpen {
-			continue
+		if _, isOpen := group.open[node]; isOpen {
+			found = append(found, group.candidates(node, nodes)...)
 		}
-		own := group.candidates(node, nodes)
-		if len(own) == 0 {
-			delete(group.open, node)
-		}
-		found = append(found, own...)
 	}
 	slices.SortFunc(found, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)), cmp.Compare(a.since, b.since))
@@ -197,17 +204,25 @@ func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	return found
 }
 
-// candidates returns those of the group that fit the node, and were not tried or woken since then.
+// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then.
+// The node is open no more where there are none, unless some attempt may end with one.
 func (g *group) candidates(node string, nodes Nodes) []*entry {
 	if !nodes.Known(node).Fits(g.asked) {
+		delete(g.open, node)
 		return nil
 	}
 	var found []*entry
-	fitsSince, woken := nodes.FitsSince(node, g.asked), g.open[node]
+	place, woken, isUnderWay := nodes.Place(node), g.open[node], false
 	for uid, one := range g.pods {
-		if !woken[uid] && (fitsSince == 0 || one.attempt < fitsSince) {
+		switch {
+		case one.refusedBy == nil:
+			isUnderWay = isUnderWay || one.attempt == nodes.Attempts()
+		case !woken[uid] && one.refusedBy.Has(place):
 			found = append(found, one)
 		}
+	}
+	if len(found) == 0 && !isUnderWay {
+		delete(g.open, node)
 	}
 	return found
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/cluster"
@@ -49,14 +48,16 @@ func pod(name, units string, priority int32) *v1.Pod {
 	}
 }
 
-// try has the scheduler try a pod, and returns whether the node fits it.
+// try has the scheduler try a pod, and returns whether the node fits it; the pod is not bound.
 func (w *world) try(pod *v1.Pod) bool {
-	asked := cluster.Ask(pod, w.nodes.Resources())
-	w.pods.Add(pod, asked, w.nodes.Attempt())
-	info := framework.NewNodeInfo()
-	info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-1"}})
-	info.Generation = 1
-	return w.nodes.Room(info).Fits(asked)
+	asked, attempt := cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt()
+	w.pods.Add(pod, asked, attempt)
+	var refused []string
+	if !w.nodes.Known("gpu-1").Fits(asked) {
+		refused = []string{"gpu-1"}
+	}
+	w.pods.Refused(pod.UID, w.nodes.NodeSet(attempt, refused), w.nodes)
+	return len(refused) == 0
 }
 
 func (w *world) change(free int64) []string {
@@ -99,19 +100,54 @@ func TestAPodThatWaitsForSomethingElseIsLeft(t *testing.T) {
 		t.Fatal("it does not fit")
 	}
 	expect(t, "as before", w.change(16))
-	expect(t, "less, but enough", w.change(9))
 	expect(t, "too little", w.change(7))
-	expect(t, "enough again", w.change(16), "a")
+	w.try(pod("b", "8", 0))
+	expect(t, "enough for one who found too little", w.change(16), "b")
+	w.report(7)
+	w.try(pod("a", "8", 0))
+	expect(t, "enough for both", w.change(16), "a", "b")
 }
 
-func TestThoseWhoWaitedBeforeAnotherWasTriedAreWoken(t *testing.T) {
+func TestAPodThatWaitsForSomeNodesAloneIsLeftByOthers(t *testing.T) {
 	w := newWorld()
 	w.report(0)
-	w.try(pod("a", "8", 0))
-	w.report(16) // and before anybody looks
-	w.try(pod("b", "8", 0))
-	w.pods.Changed("gpu-1", w.nodes)
-	expect(t, "the first one", w.next(), "a")
+	for _, name := range []string{"any", "gpu-1", "gpu-2"} {
+		w.try(pod(name, "8", 0))
+		if name != "any" {
+			w.pods.Refused(types.UID(name), cluster.NamedNodes([]string{name}), w.nodes)
+		}
+	}
+	expect(t, "two wait for it", w.change(16), "any", "gpu-1")
+	expect(t, "the third does not", w.next())
+}
+
+func TestWhatChangesDuringAnAttemptCountsAtItsEnd(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	a := pod("a", "8", 0)
+	attempt := w.nodes.Attempt()
+	w.pods.Add(a, cluster.Ask(a, w.nodes.Resources()), attempt)
+	expect(t, "it is not known yet who refuses it", w.change(16))
+	refused := w.nodes.NodeSet(attempt, []string{"gpu-1"})
+	if changed := w.pods.Refused("a", refused, w.nodes); !slices.Equal(changed, []string{"gpu-1"}) {
+		t.Errorf("changed: %v", changed)
+	}
+	expect(t, "the end of the attempt", w.next(), "a")
+	if changed := w.pods.Refused("nobody", refused, w.nodes); len(changed) > 0 {
+		t.Errorf("changed: %v", changed)
+	}
+}
+
+func TestAPodWhoseAttemptFailedByAnErrorIsLeftToTheScheduler(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	a := pod("a", "8", 0)
+	w.pods.Add(a, cluster.Ask(a, w.nodes.Resources()), w.nodes.Attempt())
+	w.nodes.Attempt() // of another one
+	expect(t, "room", w.change(16))
+	if open := w.pods.Open(); len(open) > 0 {
+		t.Errorf("open: %v", open)
+	}
 }
 
 func TestAsManyAreWokenAsFitTogether(t *testing.T) {
@@ -151,7 +187,7 @@ func TestAPodThatAsksForSomethingElseNow(t *testing.T) {
 	w.report(0)
 	w.try(pod("a", "8", 0))
 	w.try(pod("a", "4", 0))
-	if w.pods.Len() != 1 || w.pods.Asked("a").Parts[0].Total != 4 {
+	if w.pods.Len() != 1 || len(w.pods.groups) != 1 {
 		t.Errorf("%d wait", w.pods.Len())
 	}
 	expect(t, "4 units", w.change(4), "a")

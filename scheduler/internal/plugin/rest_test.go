@@ -1,0 +1,205 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// pinned has a pod ask for one node by name, as those of a DaemonSet: the scheduler looks at no other.
+func pinned(node string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchFields: []v1.NodeSelectorRequirement{{
+					Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{node},
+				}},
+			}}},
+		}}
+	}
+}
+
+// withoutClaim has a pod ask for a volume that is not there: it is refused before any node is looked at.
+func withoutClaim(pod *v1.Pod) {
+	pod.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "nowhere"},
+	}}}
+}
+
+func elsewhereOnly(pod *v1.Pod) {
+	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "nowhere"}
+}
+
+// rest expects that nobody of names is tried while something happens, and for a while after it.
+func (w *world) rest(happens func(), names ...string) {
+	w.t.Helper()
+	before := map[string]int{}
+	for _, name := range names {
+		w.waitRefused(name)
+		before[name] = w.attempts.of(name)
+	}
+	time.Sleep(2 * tickTime) // what had changed when they were refused
+	for _, name := range names {
+		before[name] = w.attempts.of(name)
+	}
+	happens()
+	time.Sleep(2*tickTime + tickTime/2)
+	for _, name := range names {
+		if now := w.attempts.of(name); now != before[name] {
+			w.t.Errorf("%s had %d attempts, and %d before", name, now, before[name])
+		}
+	}
+}
+
+func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
+	for name, change := range map[string]func(*v1.Pod){
+		"a node that is full": pinned("gpu-2"), "a volume": withoutClaim, "a label": elsewhereOnly,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
+			w.create("a", 4, change)
+			w.rest(func() {
+				for range 5 {
+					w.report(node("gpu-1", 1))
+					time.Sleep(tickTime / 10)
+				}
+			}, "a")
+		})
+	}
+}
+
+func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 2))
+	w.create("a", 4, elsewhereOnly)
+	w.rest(func() {
+		for number := range 5 {
+			name := fmt.Sprintf("other-%d", number)
+			w.create(name, 2)
+			w.waitBound(name)
+			w.report(node("gpu-1", 2, "uid-"+name, 1, 2))
+		}
+	}, "a")
+}
+
+func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
+	w.create("a", 4, pinned("gpu-2"))
+	w.waitRefused("a")
+	time.Sleep(2 * tickTime)
+	w.report(node("gpu-2", 1))
+	w.waitBound("a")
+}
+
+func TestOneFreedCardWakesOne(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("x", 16, on("gpu-1", "GPU-0", 16))
+	w.waitSeen("x", true)
+	waiting := numbered("waits", 10)
+	for _, name := range waiting {
+		w.create(name, 16)
+	}
+	for _, name := range waiting {
+		w.waitRefused(name)
+	}
+	time.Sleep(2 * tickTime)
+	attempts := func() int {
+		sum := 0
+		for _, name := range waiting {
+			sum += w.attempts.of(name)
+		}
+		return sum
+	}
+	before := attempts()
+	w.report(node("gpu-1", 1)) // the kubelet has released its units before the pod is gone
+	w.delete("x")
+	w.eventually("one is bound", func() bool {
+		for _, name := range waiting {
+			if w.binding(name) != nil {
+				return true
+			}
+		}
+		return false
+	})
+	time.Sleep(2 * tickTime)
+	if now := attempts(); now > before+2 {
+		t.Errorf("%d attempts", now-before)
+	}
+}
+
+func TestAPodThatIsGoneBeforeItsAttemptIsForgotten(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	pod := podOf("a", 4)
+	b.podHandler().OnDelete(pod)
+	if _, status := b.PreFilter(context.Background(), b.state, pod, nil); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	if b.waiting.Len() > 0 {
+		t.Error("it waits for ever")
+	}
+}
+
+func TestWhatAPodGetsIsLookedAtAgainWhereItsNodeHasChangedMeanwhile(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	pod := podOf("a", 4)
+	b.begin(pod)
+	if !b.fits(pod) {
+		t.Fatal("it does not fit")
+	}
+	b.cluster.SetShareNode(node("gpu-1", 1, "uid-x", 0, 16))
+	// Refused, it would wait for this node alone: no other had refused it.
+	if status := b.Reserve(context.Background(), b.state, pod, "gpu-1"); status.Code() != fwk.Error {
+		t.Errorf("status: %v", status)
+	}
+}
+
+func TestANodeThatComesBackIsLookedAtAgain(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
+	w.create("seen", 4, elsewhereOnly) // gpu-1 fits those that ask for as much
+	w.waitRefused("seen")
+	if err := w.client.CoreV1().Nodes().Delete(context.Background(), "gpu-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(tickTime)
+	w.create("a", 4)
+	w.waitRefused("a")
+	time.Sleep(2 * tickTime)
+	w.addNode("gpu-1")
+	w.waitBound("a")
+}
+
+func TestNothingOfASharedNameIsPlacedBeforeAllIsRead(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	b.synced = append(b.synced, func() bool { return false })
+	pod := podOf("a", 0)
+	pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1")
+	if code := b.begin(pod); code != fwk.Error {
+		t.Errorf("PreFilter says %s", code)
+	}
+}
+
+func TestUnitsOnAnotherNodeAreFreeAtOnce(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	var noted []string
+	b.know(b.handle, func(node string) { noted = append(noted, node) })
+	for _, name := range []string{"gpu-1", "gpu-2"} {
+		b.cluster.SetShareNode(node(name, 1))
+	}
+	pod := podOf("a", 16)
+	on("gpu-1", "GPU-0", 16)(pod)
+	b.cluster.SetPod(pod)
+	moved := podOf("a", 16)
+	on("gpu-2", "GPU-0", 16)(moved)
+	b.cluster.SetPod(moved) // it counts on both
+	noted = nil
+	b.cluster.SetShareNode(node("gpu-2", 1, "uid-a", 0, 16))
+	if !slices.Contains(noted, "gpu-1") {
+		t.Errorf("noted: %v", noted)
+	}
+}
