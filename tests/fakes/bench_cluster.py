@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.audit_log import AuditLog
-from bench.bench_cluster import ALGORITHM, BenchCluster, Setting
+from bench.bench_cluster import ALGORITHM, BINDS, BenchCluster, Setting
 from bench.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
 from bench.footprint import Footprint
 from bench.programs import api_server
 from bench.rows.one_node import ATTEMPTS
-from bench.rows.pending import UNFIT_UNITS
-from bench.rows.storm import BINDS
 from bench.size import QUICK, Size
+from bench.waiting_pods import UNFIT_UNITS
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
