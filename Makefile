@@ -68,6 +68,7 @@ suite: check
 programs: export TERM := dumb
 programs: $(STAMP)
 	$(BIN)/localcluster build > /dev/null
+	$(BIN)/localcluster build --scheduler > /dev/null
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 	$(BIN)/localcluster build --volcano > /dev/null
 	$(BIN)/localcluster build --containerd > /dev/null

@@ -8,9 +8,11 @@ from bench import audit_log
 from bench.figures import NotMeasuredError
 
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
+from gpushare_localcluster.scheduler import add_scheduler
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = "gpu-1"
@@ -68,6 +70,7 @@ def install_crds(cluster: LocalCluster) -> None:
 
 def install_programs(cluster: LocalCluster, backend: str) -> None:
     """Installs what runs before there is any policy, with the rights that ``backend`` needs."""
+    add_scheduler(cluster, VERSION)
     cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
     if backend == "Dedicated":
         cluster.kubectl("apply", "-k", str(ROOT / "manifests" / "dedicated"))

@@ -18,9 +18,11 @@ from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path, pods
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.process import version
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
+from gpushare_localcluster.scheduler import add_scheduler
 
 SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
@@ -162,6 +164,7 @@ def _start(cluster: LocalCluster) -> None:
     nodes = [node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]
     cluster.start(ClusterConfig(nodes, free_service_address=True))
     cluster.wait_ready()
+    add_scheduler(cluster, version.VERSION)
 
 
 async def _prepare(world: World) -> None:

@@ -115,6 +115,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
+// Written by gpushare_localcluster/build/module_files.py.
 replace (
 	k8s.io/api => k8s.io/api v0.35.4
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.35.4
