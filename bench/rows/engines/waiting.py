@@ -65,15 +65,18 @@ async def _rate(run: Callable[[], Awaitable[Throughput]]) -> float:
 
 
 def waiting_figures(rates: Runs, *, count: int) -> list[Figure]:
-    """``rates``: of shared pods beside those that lack ``cards`` and ``CPU``, of ``plain`` ones beside CPU."""
+    """``rates``: of shared pods beside those that lack ``cards`` or ``CPU``, of ``plain`` ones beside CPU."""
     cards, cpu, plain = (statistics.median(rates[name]) for name in ("cards", "CPU", "plain"))
-    over_cpu, over_plain = "over shared pods beside those that lack CPU", "over plain pods beside those"
+    over_plain = f"beside {count:,}: over plain pods beside those"
+    over_cpu = f"beside {count:,}: over shared pods beside those that lack CPU"
+    # Each deletion has kube-scheduler try pods that lack CPU: beside thousands it may come to nothing else.
+    compared = [Figure(over_cpu, cards / cpu, target=at_least(0.9))] if cpu else []
     return [
         Figure(f"shared pods beside {count:,} that fit no card", cards, PODS),
         Figure(f"shared pods beside {count:,} that lack CPU, by one scheduler", cpu, PODS),
         Figure(f"plain pods beside {count:,} plain ones that lack CPU", plain, PODS),
-        Figure(f"beside {count:,}: {over_cpu}", ratio(cards, cpu, over_cpu), target=at_least(0.9)),
-        Figure(f"beside {count:,}: {over_plain}", ratio(cards, plain, over_plain), target=at_least(0.9)),
+        *compared,
+        Figure(over_plain, ratio(cards, plain, over_plain), target=at_least(0.9)),
     ]
 
 
