@@ -3,13 +3,13 @@
 import asyncio
 import statistics
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from bench.bench_cluster import bound
 from bench.engines import processor
-from bench.engines.engine import PLUGIN, Engine
+from bench.engines.engine import Engine, judged
 from bench.engines.engine_cluster import EngineCluster
+from bench.engines.running_engine import RUN_SECONDS
 from bench.figures import Figure, Target, at_least, ratio
 from bench.percentiles import Percentiles
 from bench.schedule_throughput import Throughput
@@ -21,10 +21,12 @@ SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One run. ``cpu``: milliseconds a pod by program, creation to deletion."""
+    """One run. ``rate``: bound pods a second; ``cpu``: by program, milliseconds a pod until it is deleted."""
 
-    throughput: Throughput
-    cpu: dict[str, float]
+    rate: float
+    wait: Percentiles | None = None
+    """Seconds from create to bound; None where no pod was bound."""
+    cpu: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +62,40 @@ async def shared(cluster: EngineCluster) -> list[Figure]:
 
 
 async def measured(run: Callable[[], Awaitable[Throughput]]) -> Taken:
-    """Raises ``NotMeasuredError`` where not all pods were bound."""
+    """Where not all pods are bound in time, the rate is that of all the time there was."""
     before = await asyncio.to_thread(processor.read)
-    throughput = bound(await run())
+    try:
+        found = await run()
+    except TimeoutError:
+        return Taken(0.0)
     seconds = processor.between(before, await asyncio.to_thread(processor.read))
-    return Taken(throughput, {name: 1e3 * cpu / throughput.created for name, cpu in seconds.items()})
+    cpu = {name: 1e3 * cpu / found.created for name, cpu in seconds.items()}
+    return Taken(found.within(RUN_SECONDS), found.wait, cpu)
 
 
 def engine_figures(engine: Engine, turns: Turns, *, nodes: int) -> list[Figure]:
-    """Medians. Of the other engines there are no targets here: rows of their own have them."""
+    """Medians. Of other engines than Plugin nothing is asked here: rows of their own have their targets."""
     plain, ours = _rate(turns.plain), _rate(turns.shared)
-    over = ratio(ours, plain, "shared over plain")
-    return [
-        Figure(f"{engine.name}: plain pods", plain, "pods/s"),
-        Figure(f"{engine.name}: shared pods", ours, "pods/s"),
-        Figure(
-            f"{engine.name}: create to bound of a shared pod, p50",
-            _wait(turns.shared, lambda wait: wait.p50),
-            "ms",
-        ),
-        Figure(
-            f"{engine.name}: create to bound of a shared pod, p99",
-            _wait(turns.shared, lambda wait: wait.p99),
-            "ms",
-        ),
-        _cpu(f"{engine.name}: CPU of all processes, a plain pod", turns.plain),
-        _cpu(f"{engine.name}: CPU of all processes, a shared pod", turns.shared),
-        Figure(f"{engine.name}: shared over plain", over, target=target(nodes) if engine is PLUGIN else None),
+    over = "shared over plain"
+    figures = [
+        Figure("plain pods", plain, "pods/s"),
+        Figure("shared pods", ours, "pods/s"),
+        *_waits("create to bound of a shared pod", turns.shared),
+        _cpu("CPU of all processes, a plain pod", turns.plain),
+        _cpu("CPU of all processes, a shared pod", turns.shared),
+        Figure(over, ratio(ours, plain, over), target=target(nodes)),
     ]
+    return [replace(figure, what=f"{engine.name}: {figure.what}") for figure in judged(engine, figures)]
 
 
 def _rate(runs: Sequence[Taken]) -> float:
-    return statistics.median(run.throughput.rate for run in runs)
+    return statistics.median(run.rate for run in runs)
 
 
-def _wait(runs: Sequence[Taken], percentile: Callable[[Percentiles], float]) -> float:
-    return 1e3 * statistics.median(percentile(run.throughput.wait) for run in runs)
+def _waits(what: str, runs: Sequence[Taken]) -> Iterator[Figure]:
+    if waits := [run.wait for run in runs if run.wait]:
+        yield Figure(f"{what}, p50", 1e3 * statistics.median(wait.p50 for wait in waits), "ms")
+        yield Figure(f"{what}, p99", 1e3 * statistics.median(wait.p99 for wait in waits), "ms")
 
 
 def _cpu(what: str, runs: Sequence[Taken]) -> Figure:

@@ -25,6 +25,8 @@ from gpushare_core.kube.client import KubeClient
 PODS = "pods/s"
 RUNS = 2
 """Of pods of each kind that come and go."""
+SETTLED_SECONDS = 8.0
+"""What pods had that nobody ever reported is free up to 5 s after they are gone: then, too, pods are tried."""
 REST_SECONDS = 60.0
 """For a queue that may never be at rest."""
 POLL_SECONDS = 0.5
@@ -107,6 +109,7 @@ def in_vain(what: str, before: str, after: str) -> Figure:
 
 async def _at_rest(running: RunningEngine) -> str:
     """Returns the scheduler's metrics once it is about to try no pod, or after ``REST_SECONDS``."""
+    await asyncio.sleep(SETTLED_SECONDS)
     deadline = time.monotonic() + REST_SECONDS
     while waiting_to_be_tried(metrics := await running.scheduler_metrics()):
         if time.monotonic() > deadline:

@@ -11,11 +11,17 @@ from bench.engines.engine import EXTENDER, PLUGIN
 from bench.figures import Figure
 from bench.rows import one_node, storm
 from bench.rows.engines import exactness, preemption, resources, throughput, waiting
+from bench.schedule_throughput import Throughput
 from bench.waiting_pods import LABEL
 from tests.fakes.engine_cluster import PretendEngines, pretend_engines
 
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
+
+
+@pytest.fixture(autouse=True)
+def settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "SETTLED_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -46,6 +52,13 @@ async def test_engines_take_turns_with_plain_pods(
     assert len(cluster.pretended.scheduler.bound) == 2 * 3 * (warm + 6 + 6)
     assert figures["Plugin: shared over plain"].target is not None
     assert figures["DRA claims: shared over plain"].target is None
+
+
+async def test_a_run_in_which_nothing_is_bound_does_not_end_the_row() -> None:
+    async def run() -> Throughput:
+        raise TimeoutError("none of 4 pods was bound")
+
+    assert (await throughput.measured(run)).rate == 0
 
 
 async def test_pods_that_wait_are_refused_before_others_come(cluster: PretendEngines) -> None:

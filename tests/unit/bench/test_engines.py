@@ -151,7 +151,7 @@ def test_processes_below_one_are_read_and_no_others(tmp_path: Path) -> None:
 
 
 def taken(rate: float, **cpu: float) -> Taken:
-    return Taken(Throughput(500, 500, rate, Percentiles(0.1, 0.2, 0.3)), cpu)
+    return Taken(rate, Percentiles(0.1, 0.2, 0.3), cpu)
 
 
 @pytest.mark.parametrize(("nodes", "reached"), [(100, False), (1000, False), (5000, True)])
@@ -170,6 +170,18 @@ def test_the_programs_that_take_most_are_named_and_all_are_counted() -> None:
     assert shared.what.endswith("(kube-apiserver 4.0, kube-scheduler 2.0, etcd 1.0, extender 0.5)")
     assert shared.measured == pytest.approx(7.6)
     assert not any(figure.target for figure in figures), "of other engines nothing is asked here"
+
+
+def test_an_engine_that_bound_nothing_in_time_is_told_so() -> None:
+    figures = by_name(throughput.engine_figures(EXTENDER, Turns([taken(100)], [Taken(0.0)]), nodes=100))
+    assert figures["Extender: shared over plain"].measured == 0
+    assert not any("create to bound" in what for what in figures)
+
+
+def test_the_rate_of_a_run_that_was_cut_is_that_of_all_the_time_there_was() -> None:
+    wait = Percentiles(1, 1, 1)
+    assert Throughput(500, 500, 170, wait).within(120) == 170
+    assert Throughput(500, 60, 170, wait).within(120) == 0.5
 
 
 def test_targets_are_those_of_the_plugin() -> None:
