@@ -26,7 +26,7 @@ PODS = "pods/s"
 RUNS = 2
 """Of pods of each kind that come and go."""
 SETTLED_SECONDS = 8.0
-"""What pods had that nobody ever reported is free up to 5 s after they are gone: then, too, pods are tried."""
+"""Units that nobody ever reported are free up to 5 s after their pod is gone: then pods are tried, too."""
 REST_SECONDS = 60.0
 """For a queue that may never be at rest."""
 POLL_SECONDS = 0.5
