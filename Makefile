@@ -35,6 +35,7 @@ ROWS ?=
 MINORS ?=
 TESTS ?=
 SKIP ?=
+NODES ?=
 # What a target does, before it does it: what follows may take a while until it says anything.
 say = @printf '%s: %s\n' '$@'
 # The client is resolved with the rest (cli/), and is in no index.
@@ -185,9 +186,9 @@ release: $(STAMP) ## All that is published of a version, into one folder | RELEA
 	$(say) "what is published of this version, into $(RELEASE)/"
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)" --url "$(URL)"
 
-bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b
+bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b NODES=n,n
 	$(say) "measuring; each row is printed when it is done"
-	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)"
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)" --nodes "$(NODES)"
 
 preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 	@$(BIN)/localcluster preflight
