@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	kubemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/inspection"
+	"gpushare.io/scheduler/internal/metrics"
 	"gpushare.io/scheduler/internal/pauses"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
@@ -33,7 +38,11 @@ type core struct {
 	note    func(node string)
 	pauses  *pauses.Pauses
 	budgets policylisters.PodDisruptionBudgetLister
-	clock   bindcall.Clock
+	pods    corelisters.PodLister
+	metrics *metrics.Metrics
+	// shareNodes is nil where nobody watches them.
+	shareNodes *sharenodes.Watch
+	clock      bindcall.Clock
 	// synced say whether all is known that was there at the start.
 	synced []cache.InformerSynced
 	// adopt counts what is bound by the time that we begin to bind, as the API server says.
@@ -46,6 +55,8 @@ type core struct {
 
 // Factory makes the plugin of each profile.
 type Factory struct {
+	// Show is told once of the metrics, and of what is counted on each card; nil where nobody asks for them.
+	Show  func(kubemetrics.StableCollector, *inspection.Inspection)
 	mutex sync.Mutex
 	core  *core
 }
@@ -59,19 +70,25 @@ func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) 
 		if err := made.start(ctx, handle); err != nil {
 			return nil, err
 		}
+		if f.Show != nil {
+			f.Show(made.metrics, inspection.New(made.inspect))
+		}
 		f.core = made
 	}
 	return &Plugin{core: f.core, handle: handle}, nil
 }
 
 func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
-	return &core{
+	made := &core{
 		waiting:   waiting.New(),
 		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
+		pods:      handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		clock:     clock,
 		adopt:     func(context.Context) error { return nil },
 		activator: handle,
 	}
+	made.metrics = metrics.New(clock.Now, made.readings)
+	return made
 }
 
 // start begins to watch, and to wake pods, until ctx ends.
@@ -112,14 +129,17 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 			return pauses.Rejection(pod, share.Resources, c.cluster.Resources())
 		},
 		Changed: func(node string) {
+			c.logPause(node)
 			c.cluster.Forget(node)
 			note(node)
 		},
 	})
+	c.cluster.Doubted = logDoubt
 }
 
 // setShareNode counts with what the plugin of a node reports.
 func (c *core) setShareNode(node *sharenode.Node) {
+	c.logClosed(node)
 	c.pauses.Reported(node.Name)
 	c.cluster.SetShareNode(node)
 }
@@ -136,7 +156,7 @@ func (c *core) watch(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	c.synced = append(c.synced, watch.HasSynced)
+	c.synced, c.shareNodes = append(c.synced, watch.HasSynced), watch
 	c.adopt = func(ctx context.Context) error { return reader.Read(ctx, c.cluster.Adopt) }
 	go watch.Run(ctx)
 	return nil
@@ -163,6 +183,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 			}
 			if pod, is := before.(*v1.Pod); is {
 				c.waiting.Remove(pod.UID)
+				c.metrics.Shown(pod.UID)
 				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 				c.cluster.PodGone(pod.UID)
 			}
@@ -173,8 +194,13 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 func (c *core) setPod(now any) {
 	if pod, is := now.(*v1.Pod); is && pod.Spec.NodeName != "" {
 		c.waiting.Remove(pod.UID)
+		c.metrics.Shown(pod.UID)
 		c.cluster.SetPod(pod)
 	}
+}
+
+func (c *core) isSynced() bool {
+	return !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // adoptTime is for reading all pods of the largest clusters.
@@ -190,10 +216,8 @@ func (c *core) ready(ctx context.Context) error {
 	if c.hasBegun {
 		return nil
 	}
-	for _, synced := range c.synced {
-		if !synced() {
-			return errNotSynced
-		}
+	if !c.isSynced() {
+		return errNotSynced
 	}
 	bounded, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
@@ -201,5 +225,7 @@ func (c *core) ready(ctx context.Context) error {
 		return fmt.Errorf("reading what other schedulers have bound: %w", err)
 	}
 	c.hasBegun = true
+	klog.FromContext(ctx).Info("Begins to place pods that ask for cards", "version", metrics.Version,
+		"nodes", len(c.cluster.Names()))
 	return nil
 }
