@@ -16,7 +16,7 @@ from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
 from gpushare_core.api.enums import Engine
 from gpushare_core.audit.difference import DifferenceKind
-from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
+from gpushare_core.audit.readers import named_pods, read_environment, read_pod, read_share_node
 from gpushare_core.audit.records import (
     ClusterRecords,
     ContainerKey,
@@ -62,6 +62,8 @@ class Gatherer:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._named: dict[str, PodKey] = {}
+        """UID -> pod that some GPUShareNode has named."""
 
     async def __aenter__(self) -> "Gatherer":
         self._channels = {node: _channel(self._world.node_file(node, SOCKET)) for node in WORKERS}
@@ -78,6 +80,7 @@ class Gatherer:
             pods, share_nodes = await asyncio.gather(
                 self._world.client.get(PODS), self._world.client.get(SHARE_NODES)
             )
+            self._named |= {pod.uid: pod for item in share_nodes["items"] for pod in named_pods(item)}
             ledgers = await self._ledgers()
         except (ApiError, UnreachableError) as error:
             raise UnreadableBooksError(f"the API server does not answer: {error}") from error
@@ -91,7 +94,7 @@ class Gatherer:
     async def _ledgers(self) -> dict[str, Mapping[str, LedgerRecord] | None]:
         """Returns who keeps one -> the ledger, by node; None where it cannot be read now."""
         if self._world.engine is Engine.PLUGIN:
-            return await read_schedulers(self._world)
+            return await read_schedulers(self._world, self._named)
         found = await asyncio.to_thread(read_extenders, self._world.cluster)
         return {control_plane: found.get(control_plane) for control_plane in CONTROL_PLANES}
 

@@ -13,8 +13,8 @@ from bench import node_network
 from chaos.quiet import is_true
 from chaos.world import SYSTEM, World
 from gpushare_core.api.names import COMPONENT_LABEL
-from gpushare_core.audit.readers import read_ledger
-from gpushare_core.audit.records import LedgerRecord
+from gpushare_core.audit.readers import NO_NAMES, read_ledger
+from gpushare_core.audit.records import LedgerRecord, PodKey
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.paths import pods
 from gpushare_core.kube.request import ApiRequest
@@ -31,13 +31,18 @@ class Replica(NamedTuple):
     node: str
 
 
-async def read_schedulers(world: World) -> dict[str, Mapping[str, LedgerRecord] | None]:
+async def read_schedulers(
+    world: World, names: Mapping[str, PodKey]
+) -> dict[str, Mapping[str, LedgerRecord] | None]:
     """Returns pod -> its sums, by node; None for a pod that is Ready and does not tell them. Any of them may
-    lead next, so all have to be right. Raises ``ApiError`` or ``UnreachableError``."""
+    lead next, so all have to be right. Raises ``ApiError`` or ``UnreachableError``.
+
+    ``names``: as for ``read_ledger``.
+    """
     selector = {"labelSelector": f"{COMPONENT_LABEL}={COMPONENT}"}
     listed = await world.client.send(ApiRequest(path=pods(SYSTEM), params=selector))
     replicas = [*ready(listed["items"])]
-    read = await asyncio.gather(*(asyncio.to_thread(_read, world, replica) for replica in replicas))
+    read = await asyncio.gather(*(asyncio.to_thread(_read, world, replica, names) for replica in replicas))
     return {replica.pod: sums for replica, sums in zip(replicas, read, strict=True)}
 
 
@@ -48,7 +53,7 @@ def ready(listed: Iterable[Json]) -> Iterator[Replica]:
             yield Replica(pod["metadata"]["name"], pod["spec"]["nodeName"])
 
 
-def _read(world: World, replica: Replica) -> Mapping[str, LedgerRecord] | None:
+def _read(world: World, replica: Replica, names: Mapping[str, PodKey]) -> Mapping[str, LedgerRecord] | None:
     with contextlib.suppress(OSError, ValueError, http.client.HTTPException, LocalClusterError):
         token = from_kubeconfig(world.cluster.kubeconfig).token()
         shown = node_network.read(
@@ -58,17 +63,17 @@ def _read(world: World, replica: Replica) -> Mapping[str, LedgerRecord] | None:
             tls=_trusting_anybody(),
             headers={"Authorization": f"Bearer {token}"},
         )
-        return read_shown(json.loads(shown))
+        return read_shown(json.loads(shown), names)
     return None
 
 
-def read_shown(shown: Json) -> Mapping[str, LedgerRecord] | None:
+def read_shown(shown: Json, names: Mapping[str, PodKey] = NO_NAMES) -> Mapping[str, LedgerRecord] | None:
     """Returns what ``/configz`` shows of cards; None where it is not known yet. Raises ``ValueError`` where
     that is no kube-scheduler with the plugin."""
     found = shown.get(NAME)
     if not isinstance(found, dict):
         raise ValueError(f"{PATH} has no {NAME}: it is a kube-scheduler without the plugin")
-    return None if found.get("nodes") is None else read_ledger(found)
+    return None if found.get("nodes") is None else read_ledger(found, names)
 
 
 def _trusting_anybody() -> ssl.SSLContext:

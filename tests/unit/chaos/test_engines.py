@@ -15,6 +15,7 @@ from chaos.proxy.fault import ApiFault, Manner
 from chaos.world import OVERLAYS, World
 
 from gpushare_core.api.enums import Engine
+from gpushare_core.audit.records import PodKey
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -101,6 +102,17 @@ def test_only_replicas_that_serve_are_asked() -> None:
     assert [*ready(listed)] == [Replica("serves", "gpu-1")]
 
 
+def test_a_pod_that_only_its_kubelet_has_is_known_by_the_name_in_its_gpusharenode() -> None:
+    share = {"namespace": "", "name": "", "uid": "u", "units": 1}
+    card = {"uuid": "GPU-0", "units": 16, "allocated": 1, "pods": [share]}
+    shown = {"gpushare": {"nodes": [{"name": "gpu-1", "cards": [card]}]}}
+    gone = PodKey("default", "gone", "u")
+    for names, expected in ({"u": gone}, gone), ({}, PodKey("", "", "u")):
+        found = read_shown(shown, names)
+        assert found is not None
+        assert found["gpu-1"].cards[0].shares[0].pod == expected
+
+
 def test_what_a_scheduler_shows_is_a_ledger() -> None:
     share = {"namespace": "default", "name": "a", "uid": "u", "units": 10, "reserved": True}
     card = {"uuid": "GPU-0", "units": 16, "allocated": 10, "lock": "memory", "pods": [share]}
@@ -108,6 +120,7 @@ def test_what_a_scheduler_shows_is_a_ledger() -> None:
     assert found is not None
     ((told,),) = (node.cards for node in found.values())
     assert (told.uuid, told.allocated, told.shares[0].reserved) == ("GPU-0", 10, True)
+    assert told.shares[0].pod == PodKey("default", "a", "u")
     assert read_shown({"gpushare": {"nodes": None}}) is None, "it has not read everything yet"
     with pytest.raises(ValueError, match="without the plugin"):
         read_shown({"componentconfig": {}})
