@@ -140,10 +140,13 @@ class SimulatedPluginEngine:
 
     def place(self, pod: Json) -> Callable[[], Awaitable[str]] | None:
         """Returns what binds ``pod``, with an error message, empty on success; None where it fits no node."""
+        if not self._lease.permits:
+            return self._await_lease
         placed = self._ask("place", pod=pod)
         if not placed["node"]:
             return None
-        return lambda: self._bind(pod, placed)
+        holding = self._lease.holding
+        return lambda: self._bind(pod, placed, holding)
 
     def _ask(self, do: str, **what: Any) -> Json:
         return self.engines.ask(self.identity, do, **what)
@@ -210,21 +213,25 @@ class SimulatedPluginEngine:
 
     # Binds
 
-    async def _bind(self, pod: Json, placed: Json) -> str:
-        task = asyncio.ensure_future(self._write(pod, placed))
+    async def _await_lease(self) -> str:
+        """Nothing is reserved before: where another one binds, that lasts."""
+        try:
+            await self._lease.hold()
+        except NotHeldError as error:
+            return str(error)
+        return "this one may bind now: the pod is tried again"
+
+    async def _bind(self, pod: Json, placed: Json, holding: int) -> str:
+        task = asyncio.ensure_future(self._write(pod, placed, holding))
         self._binding.add(task)
         task.add_done_callback(self._binding.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, pod: Json, placed: Json) -> str:
+    async def _write(self, pod: Json, placed: Json, holding: int) -> str:
         """Returns why the pod is not bound, empty where it is."""
         metadata, uid = pod["metadata"], pod["metadata"]["uid"]
         reference = PodReference(metadata["namespace"], metadata["name"], uid)
-        before = self._lease._lease.holding
         try:
-            holding = await self._lease.hold()
-            if holding != before:
-                raise NotHeldError("another scheduler may have bound pods since the cards were chosen")
             await BindingWrite(
                 client=self.client,
                 binding=Binding(reference, placed["node"], placed["annotations"], room=placed["room"]),
