@@ -95,10 +95,11 @@ cases: $(STAMP) ## The table of cases of both engines, after an edit of tests/en
 	$(say) "writing tests/engine/cases.jsonl"
 	@$(BIN)/python -m tests.engine.cases --write
 
-simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE=
+simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE= ENGINE=Plugin: kube-scheduler's plugin instead of the extender
 	$(say) "as many operations as asked for, then what was seen"
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
-	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
+	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE)) \
+	  $(if $(ENGINE),--engine $(ENGINE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(say) "each of four checks prints when it is done: a minute, two with no cache"

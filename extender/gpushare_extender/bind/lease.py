@@ -69,7 +69,7 @@ class BindLease:
             NotHeldError: another extender may be binding.
         """
         self._last_use = self.timing.clock()
-        while not (self._lease.lasts(self.timing.uncertain_for) and self._is_up_to_date):
+        while not self.permits:
             if not self._lease.lasts(self.timing.uncertain_for):
                 async with self._writing:
                     await self._lease.ensure(self.timing.uncertain_for)
@@ -96,6 +96,16 @@ class BindLease:
         async with self._writing:
             if not self.in_use():
                 await self._lease.release()
+
+    @property
+    def permits(self) -> bool:
+        """Returns whether a Binding may be sent at this moment."""
+        return self._lease.lasts(self.timing.uncertain_for) and self._is_up_to_date
+
+    @property
+    def holding(self) -> int:
+        """Returns what ``hold`` has returned last."""
+        return self._lease.holding
 
     @property
     def _is_up_to_date(self) -> bool:

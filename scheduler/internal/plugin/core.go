@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,12 +16,15 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	kubemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/dialects"
+	"gpushare.io/scheduler/internal/inspection"
+	"gpushare.io/scheduler/internal/metrics"
 	"gpushare.io/scheduler/internal/pauses"
 	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/sharenode"
@@ -38,7 +42,10 @@ type core struct {
 	pauses  *pauses.Pauses
 	pods    corelisters.PodLister
 	budgets policylisters.PodDisruptionBudgetLister
-	clock   bindcall.Clock
+	metrics *metrics.Metrics
+	// shareNodes is nil where nobody watches them.
+	shareNodes *sharenodes.Watch
+	clock      bindcall.Clock
 	// synced say whether all is known that was there at the start.
 	synced []cache.InformerSynced
 	// adopt counts what is bound by the time that we begin to bind, as the API server says.
@@ -51,6 +58,8 @@ type core struct {
 
 // Factory makes the plugin of each profile.
 type Factory struct {
+	// Show is told once of the metrics, and of what is counted on each card; nil where nobody asks for them.
+	Show  func(kubemetrics.StableCollector, *inspection.Inspection)
 	mutex sync.Mutex
 	core  *core
 }
@@ -64,13 +73,16 @@ func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) 
 		if err := made.start(ctx, handle); err != nil {
 			return nil, err
 		}
+		if f.Show != nil {
+			f.Show(made.metrics, inspection.New(made.inspect))
+		}
 		f.core = made
 	}
 	return &Plugin{core: f.core, handle: handle}, nil
 }
 
 func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
-	return &core{
+	made := &core{
 		waiting:   waiting.New(),
 		pods:      handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
@@ -78,6 +90,8 @@ func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 		adopt:     func(context.Context) error { return nil },
 		activator: handle,
 	}
+	made.metrics = metrics.New(clock.Now, made.readings)
+	return made
 }
 
 // start begins to watch, and to wake pods, until ctx ends.
@@ -117,12 +131,17 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 			}
 			return pauses.Rejection(pod, share.Resources, c.cluster.Resources())
 		},
-		Changed: note,
+		Changed: func(node string) {
+			c.logPause(node)
+			note(node)
+		},
 	})
+	c.cluster.Doubted = logDoubt
 }
 
 // setShareNode counts with what the plugin of a node reports.
 func (c *core) setShareNode(node *sharenode.Node) {
+	c.logClosed(node)
 	c.pauses.Reported(node.Name)
 	c.cluster.SetShareNode(node)
 }
@@ -139,7 +158,7 @@ func (c *core) watch(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	c.synced = append(c.synced, watch.HasSynced)
+	c.synced, c.shareNodes = append(c.synced, watch.HasSynced), watch
 	c.adopt = func(ctx context.Context) error { return reader.Read(ctx, c.cluster.Adopt) }
 	go watch.Run(ctx)
 	return nil
@@ -166,6 +185,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 			}
 			if pod, is := before.(*v1.Pod); is {
 				c.waiting.Remove(pod.UID)
+				c.metrics.Shown(pod.UID)
 				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 				c.cluster.PodGone(pod.UID)
 			}
@@ -176,6 +196,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 func (c *core) setPod(now any) {
 	if pod, is := now.(*v1.Pod); is && pod.Spec.NodeName != "" {
 		c.waiting.Remove(pod.UID)
+		c.metrics.Shown(pod.UID)
 		c.cluster.SetPod(pod)
 	}
 }
@@ -184,6 +205,10 @@ func (c *core) setPod(now any) {
 func (c *core) isPending(pod *v1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	return err == nil && known.UID == pod.UID && known.Spec.NodeName == ""
+}
+
+func (c *core) isSynced() bool {
+	return !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // adoptTime is for reading all pods of the largest clusters.
@@ -203,10 +228,8 @@ func (c *core) ready(ctx context.Context, pod *v1.Pod) error {
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	for _, synced := range c.synced {
-		if !synced() {
-			return errNotSynced
-		}
+	if !c.isSynced() {
+		return errNotSynced
 	}
 	bounded, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
@@ -214,5 +237,7 @@ func (c *core) ready(ctx context.Context, pod *v1.Pod) error {
 		return fmt.Errorf("reading what other schedulers have bound: %w", err)
 	}
 	c.hasBegun.Store(true)
+	klog.FromContext(ctx).Info("Begins to place pods that ask for cards", "version", metrics.Version,
+		"nodes", len(c.cluster.Names()))
 	return nil
 }

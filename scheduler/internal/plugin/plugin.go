@@ -63,10 +63,11 @@ func (p *Plugin) PreFilter(
 	if len(asked.Parts) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if reason := unservable(pod, asked); reason != "" {
+	if refusal := unservable(pod, asked); refusal != nil {
 		p.waiting.Remove(pod.UID)
+		p.metrics.Refused(pod.UID, []ledger.Kind{refusal.Kind})
 		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 	}
 	attempt := p.cluster.Attempt()
 	p.waiting.Add(pod, asked, attempt)
@@ -83,12 +84,18 @@ func (p *Plugin) PreFilter(
 	return nil, nil
 }
 
-// unservable returns for people why a pod fits no node, whatever is free; empty where it may fit one.
-func unservable(pod *v1.Pod, asked *cluster.Asked) string {
-	if reason := asked.Unservable(); reason != "" {
-		return reason
+// unservable returns why a pod fits no node, whatever is free; nil where it may fit one.
+func unservable(pod *v1.Pod, asked *cluster.Asked) *ledger.Refusal {
+	if reason := asked.Crowded(); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.CrowdedContainer}
 	}
-	return lackOfRoom(pod, asked)
+	if reason := asked.TooManyUnits(); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.TooManyUnits}
+	}
+	if reason := lackOfRoom(pod, asked); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.AnnotationsFull}
+	}
+	return nil
 }
 
 func lackOfRoom(pod *v1.Pod, asked *cluster.Asked) string {
@@ -192,6 +199,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, n
 	}
 	own.reserved = &reservation{holder, choices, node.ShareNode()}
 	p.waiting.Remove(pod.UID)
+	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
 		p.note(nominated) // what was held for it there is free
 	}
@@ -218,15 +226,20 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	reserved, now := own.reserved, p.clock.Now()
 	given := binding.AllocationOf(reserved.holder, own.asked.Request, reserved.share, now)
 	written := binding.Of(given, reserved.share, now)
+	ended := p.metrics.Bind(pod.UID)
 	err := bindcall.Write(ctx, p.handle.ClientSet().CoreV1(), p.clock, pod, nodeName, written)
+	ended(err)
 	if errors.Is(err, bindcall.ErrBoundBefore) {
 		p.cluster.PodGone(pod.UID)
 	}
+	logger := klog.FromContext(ctx)
 	if err != nil {
+		logger.Info("A pod was not bound", "pod", klog.KObj(pod), "node", nodeName,
+			"cards", cardsOf(reserved.holder), "err", err)
 		return fwk.AsStatus(err)
 	}
 	p.pauses.Bound(pod, nodeName)
-	klog.FromContext(ctx).V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
+	logger.V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
 		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
 	return nil
 }

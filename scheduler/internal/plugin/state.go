@@ -56,6 +56,17 @@ func (r *refusals) nodes() []string {
 	return slices.Collect(maps.Keys(r.byNode))
 }
 
+// kinds returns for which kinds of reasons nodes do not fit, each once.
+func (r *refusals) kinds() []ledger.Kind {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	found := map[ledger.Kind]bool{}
+	for _, refusal := range r.byNode {
+		found[refusal.Kind] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 // sentences returns for people why each node does not fit a request.
 func (r *refusals) sentences(request cards.Request) map[string]string {
 	r.mutex.Lock()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -47,6 +48,8 @@ type world struct {
 	store cache.Store
 	// attempts are by pod.
 	attempts *attempts
+	// registry has the plugin's metrics once somebody asks for them.
+	registry metrics.KubeRegistry
 	// onBind is asked before a Binding takes effect.
 	onBind func(*v1.Binding) error
 
