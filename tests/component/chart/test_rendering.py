@@ -189,8 +189,9 @@ def test_the_tag_of_our_kube_scheduler_is_not_the_administrators(image: str) -> 
 
 
 def test_optional_objects_are_those_of_the_folder_config() -> None:
-    chosen = {"podMonitor": {"enabled": True}, "networkPolicy": {"enabled": True}}
-    bodies = render(**chosen, kubeScheduler={"enginePlugin": True})
+    bodies = render(
+        podMonitor={"enabled": True}, networkPolicy={"enabled": True}, kubeScheduler={"enginePlugin": True}
+    )
     sources = [
         body for path in copy_objects.OPTIONAL for body in yaml.safe_load_all((ROOT / path).read_text())
     ]

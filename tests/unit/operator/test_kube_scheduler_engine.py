@@ -177,8 +177,8 @@ class TestHosts:
 
     def test_after_an_edit_that_was_undone_no_other_host_is_tried(self) -> None:
         run = plugin_run()
-        hashes = {"spec_hash": run.work_hash, "inputs_hash": run.inputs_hash, "exit_code": 3}
-        undone = failed(INSTALL, ago=60, on="cp-1", **hashes)
+        undone = failed(INSTALL, ago=60, on="cp-1", spec_hash=run.work_hash, exit_code=3)
+        undone = replace(undone, inputs_hash=run.inputs_hash)
         snapshot = seen(plugin_policy(), control_plane("cp-1"), control_plane("cp-2"), undone)
         assert due(snapshot) == []
         assert said(snapshot)[0].startswith("False NeedsAttention: cp-1: ")
