@@ -39,8 +39,12 @@ from gpushare_operator.cluster.readers.pods import is_static
 from gpushare_operator.cluster.readers.schedulers import read_scheduler
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
-from gpushare_operator.cluster.scheduler_rights import read_scheduler_rights
-from gpushare_operator.cluster.server import ServerVersions, read_kubernetes, read_server_facts
+from gpushare_operator.cluster.server import (
+    ServerVersions,
+    read_kubernetes,
+    read_scheduler_rights,
+    read_server_facts,
+)
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500

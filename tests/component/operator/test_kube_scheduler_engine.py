@@ -8,7 +8,7 @@ from tests.fakes.operator_cluster import DAEMON_SETS, JOBS, NAMESPACE, Cluster, 
 
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
-from gpushare_operator.cluster.scheduler_rights import needed_rights
+from gpushare_operator.cluster.server import needed_rights
 from gpushare_operator.reconcile import SCHEDULERS
 
 RULE = {
