@@ -173,6 +173,10 @@ def test_the_plugin_binds_pods_with_their_cards_and_leaves_nothing_behind(
     assert left == []
 
 
+def problems(cluster: LocalCluster) -> list[Json]:
+    return [each for each in report(cluster, "status")["problems"] if each["severity"] != "note"]
+
+
 def check_the_command_line(cluster: LocalCluster, namespace: str) -> None:
     """It knows the engine, and misses no extender."""
     status = report(cluster, "status")
@@ -181,7 +185,12 @@ def check_the_command_line(cluster: LocalCluster, namespace: str) -> None:
     assert status["programs"], "the versions that run"
     assert {"operator", "plugin", "scheduler"} <= {row["program"] for row in status["programs"]}
     assert "extender" not in {row["program"] for row in status["programs"]}
-    assert [problem for problem in status["problems"] if problem["severity"] != "note"] == []
+    wait_until(
+        "no problem is left",
+        lambda: problems(cluster) == [],
+        timeout=60,
+        explain=lambda: str(problems(cluster)),
+    )
     for pod_name in ("p9", "never"):
         assert "xtender" not in gpushare(cluster, "why", pod_name, "-n", namespace).stdout
     assert "the extender's ledger" not in gpushare(cluster, "audit").stdout
