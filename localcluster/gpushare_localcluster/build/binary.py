@@ -24,7 +24,7 @@ MODULE_FILES = ("go.mod", "go.sum")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class GoProgram:
     """A Go program of Kubernetes' modules. ``sources`` has a module file for each of ``minors``.
 
     Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``.
@@ -48,14 +48,14 @@ class Program:
         return f"{minor.version}+{self.metadata}" if self.metadata else minor.version
 
 
-LOCALCLUSTER = Program(
+LOCALCLUSTER = GoProgram(
     name="localcluster",
     sources=SOURCES,
     notice="the local cluster of Kubernetes {minor}: about 5 minutes the first time, "
     "20 seconds after an edit",
     links=("kube-scheduler", "kubectl", "pause"),
 )
-SCHEDULER = Program(
+SCHEDULER = GoProgram(
     name="gpushare-scheduler",
     sources=SOURCES.parent / "scheduler",
     notice="our kube-scheduler {minor}: about 20 seconds after the local cluster, minutes before it",
@@ -101,7 +101,7 @@ def ensure_binary(
 
 
 def ensure_program(
-    program: Program,
+    program: GoProgram,
     minor: Minor,
     *,
     report: Report,
@@ -114,7 +114,8 @@ def ensure_program(
     """
     cache = cache_folder(environment)
     go = go or toolchain.find_go(cache, report=report)
-    folder = cache / program.folder / build_name(program, minor, toolchain.version(go))
+    compiler = toolchain.version(go) + environment.get("GOARCH", "")
+    folder = cache / program.folder / build_name(program, minor, compiler)
     built = folder / program.name
     note_use(folder)
     # No lock where there is nothing to build: another process may be building something else.
@@ -127,7 +128,7 @@ def ensure_program(
     return _link(built, folder, minor, names=program.links)
 
 
-def build_name(program: Program, minor: Minor, compiler: str) -> str:
+def build_name(program: GoProgram, minor: Minor, compiler: str) -> str:
     """Returns the name of a build's folder, such as ``1.34-62c87249b7f9023e``."""
     files = (minor.module_file, minor.sum_file)
     return f"{minor.name}-{fingerprint(program.sources, compiler, module_files=files)}"
@@ -151,7 +152,7 @@ def source_files(sources: Path) -> list[Path]:
     return sorted(own)
 
 
-def build_command(program: Program, output: Path, minor: Minor) -> Sequence[str]:
+def build_command(program: GoProgram, output: Path, minor: Minor) -> Sequence[str]:
     """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
     version = "k8s.io/component-base/version"
     flags = [
@@ -164,7 +165,7 @@ def build_command(program: Program, output: Path, minor: Minor) -> Sequence[str]
     return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), "."]
 
 
-def build(go: Path, program: Program, folder: Path, minor: Minor, *, report: Report) -> None:
+def build(go: Path, program: GoProgram, folder: Path, minor: Minor, *, report: Report) -> None:
     """Compiles into `folder`; a build that fails or is interrupted leaves no program there.
 
     Raises LocalClusterError with the compiler's errors.

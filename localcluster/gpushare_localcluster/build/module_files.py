@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
-from gpushare_localcluster.build.binary import LOCALCLUSTER, SCHEDULER, Program
+from gpushare_localcluster.build.binary import LOCALCLUSTER, SCHEDULER, GoProgram
 from gpushare_localcluster.build.minors import MINORS, Minor, minor_named
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -38,7 +38,7 @@ def main(names: Sequence[str]) -> int:
     return 0
 
 
-def write(go: Path, program: Program, minor: Minor) -> None:
+def write(go: Path, program: GoProgram, minor: Minor) -> None:
     """Raises LocalClusterError with Go's errors."""
     file = program.sources / minor.module_file
     file.parent.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def first_text(module: str, minor: Minor, kubernetes: str) -> str:
     )
 
 
-def _module_file_of_kubernetes(go: Path, program: Program, minor: Minor) -> str:
+def _module_file_of_kubernetes(go: Path, program: GoProgram, minor: Minor) -> str:
     wanted = f"{KUBERNETES}@{minor.version}"
     answer = json.loads(_run([go, "mod", "download", "-json", wanted], program.sources))
     return Path(answer["GoMod"]).read_text()

@@ -196,3 +196,18 @@ def test_what_is_built_is_used_while_another_program_is_being_built(
     with (cache / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert binary.ensure_binary(report=pytest.fail, environment=environment).path == program
+
+
+def test_a_build_for_another_architecture_is_a_build_of_its_own(tmp_path: Path) -> None:
+    go = fake_go(tmp_path, '[ "$1" = build ] && echo program > "$last_but_one"; echo go1.26.8')
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    folders = {
+        binary.ensure_program(
+            binary.SCHEDULER, DEFAULT, report=lambda _: None, environment={**cache, **other}, go=go
+        ).programs
+        for other in ({}, {"GOARCH": "arm64"}, {"GOARCH": "arm64"})
+    }
+    assert len(folders) == 2
+    assert {folder.parent for folder in folders} == {cache_folder(cache) / "scheduler"}
+    for folder in folders:
+        assert (folder / "kube-scheduler").readlink() == folder / "gpushare-scheduler"

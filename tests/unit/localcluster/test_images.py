@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster import cli, scheduler
-from gpushare_localcluster.build.binary import SCHEDULER, Binary, Program
+from gpushare_localcluster.build.binary import SCHEDULER, Binary, GoProgram
 from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, minor_named
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.images import ImagePrograms
@@ -38,7 +38,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The minors that the scheduler is built of; nothing is compiled."""
     minors: list[str] = []
 
-    def ensure(program: Program, minor: Minor, **_: object) -> Binary:
+    def ensure(program: GoProgram, minor: Minor, **_: object) -> Binary:
         assert program is SCHEDULER
         minors.append(minor.name)
         folder = Path(f"/cache/scheduler/{minor.name}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster.build import module_files
-from gpushare_localcluster.build.binary import LOCALCLUSTER, SCHEDULER, SOURCES, Program
+from gpushare_localcluster.build.binary import LOCALCLUSTER, SCHEDULER, SOURCES, GoProgram
 from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, chosen_minor, minor_named
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -46,7 +46,7 @@ EACH = [
 
 
 @pytest.mark.parametrize(("program", "minor"), EACH)
-def test_each_module_file_is_of_its_minor_alone(program: Program, minor: Minor) -> None:
+def test_each_module_file_is_of_its_minor_alone(program: GoProgram, minor: Minor) -> None:
     lines = (program.sources / minor.module_file).read_text().splitlines()
     assert lines[0] == f"module {program.module}"
     assert f"\tk8s.io/kubernetes {minor.version}" in lines
@@ -60,7 +60,7 @@ def test_each_module_file_is_of_its_minor_alone(program: Program, minor: Minor) 
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_no_other_module_file_lies_about(program: Program) -> None:
+def test_no_other_module_file_lies_about(program: GoProgram) -> None:
     files = {
         program.sources / file for minor in program.minors for file in (minor.module_file, minor.sum_file)
     }
