@@ -7,6 +7,7 @@ from gpushare_localcluster.build.minors import Minor
 
 MUTATING_POLICY = "MutatingAdmissionPolicy"
 POD_LEVEL_RESOURCES = "PodLevelResources"
+FROM_BACKOFF = "SchedulerPopFromBackoffQ"
 STATUS_RATCHETING = "CRDValidationRatcheting of a status"
 
 
