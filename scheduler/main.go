@@ -12,9 +12,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"gpushare.io/scheduler/internal/plugin"
+	"gpushare.io/scheduler/internal/program"
 )
 
 func main() {
 	factory := &plugin.Factory{}
-	os.Exit(cli.Run(app.NewSchedulerCommand(app.WithPlugin(plugin.Name, factory.New))))
+	command := program.Program{Option: app.WithPlugin(plugin.Name, factory.New), Stop: factory.Stop}.Command()
+	os.Exit(cli.Run(command))
 }

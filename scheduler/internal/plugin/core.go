@@ -8,20 +8,18 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	policylisters "k8s.io/client-go/listers/policy/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/bindcall"
+	"gpushare.io/scheduler/internal/bindlease"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/pauses"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
-	"gpushare.io/scheduler/internal/takeover"
 	"gpushare.io/scheduler/internal/waiting"
 )
 
@@ -34,13 +32,18 @@ type core struct {
 	pauses  *pauses.Pauses
 	budgets policylisters.PodDisruptionBudgetLister
 	clock   bindcall.Clock
+	api     *connection
+	slots   bindcall.Slots
 	// synced say whether all is known that was there at the start.
 	synced []cache.InformerSynced
-	// adopt counts what is bound by the time that we begin to bind, as the API server says.
-	adopt func(ctx context.Context) error
+	// lease is held by those who bind.
+	lease *bindlease.Lease
+	// hold is its Hold.
+	hold func(ctx context.Context) (uint64, error)
 
 	mutex     sync.Mutex
 	hasBegun  bool
+	postponed postponed
 	activator fwk.Handle
 }
 
@@ -48,15 +51,27 @@ type core struct {
 type Factory struct {
 	mutex sync.Mutex
 	core  *core
+	// connect is replaced in tests.
+	connect func(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error)
 }
 
-// New implements runtime.PluginFactory. It takes no arguments.
-func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// New implements runtime.PluginFactory, with Args.
+func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, err := readArgs(raw)
+	if err != nil {
+		return nil, err
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.core == nil {
+		connecting := connect
+		if f.connect != nil {
+			connecting = f.connect
+		}
 		made := newCore(handle, bindcall.RealClock())
-		if err := made.start(ctx, handle); err != nil {
+		if err := made.start(ctx, handle, func(handler sharenodes.Handler) (*connection, error) {
+			return connecting(handle, args, handler)
+		}); err != nil {
 			return nil, err
 		}
 		f.core = made
@@ -69,13 +84,28 @@ func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 		waiting:   waiting.New(),
 		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
 		clock:     clock,
-		adopt:     func(context.Context) error { return nil },
+		slots:     bindcall.NewSlots(),
+		hold:      func(context.Context) (uint64, error) { return 0, nil },
 		activator: handle,
 	}
 }
 
+// Stop lets no further pod be bound, and returns once all Bindings under way have ended: the next scheduler may bind
+// at once then. Where ctx ends before, it returns an error, and the next one waits until that is certain.
+func (f *Factory) Stop(ctx context.Context) error {
+	f.mutex.Lock()
+	core := f.core
+	f.mutex.Unlock()
+	if core == nil {
+		return nil
+	}
+	return core.lease.Stop(ctx)
+}
+
 // start begins to watch, and to wake pods, until ctx ends.
-func (c *core) start(ctx context.Context, handle fwk.Handle) error {
+func (c *core) start(
+	ctx context.Context, handle fwk.Handle, connect func(sharenodes.Handler) (*connection, error),
+) error {
 	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) })
 	c.know(handle, waker.note)
 	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
@@ -83,11 +113,15 @@ func (c *core) start(ctx context.Context, handle fwk.Handle) error {
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	c.synced = append(c.synced, registration.HasSynced)
-	if config := handle.KubeConfig(); config != nil {
-		if err := c.watch(ctx, config); err != nil {
-			return err
-		}
+	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.cluster.DropShareNode}); err != nil {
+		return err
 	}
+	c.synced = append(c.synced, c.api.shareNodes.HasSynced)
+	c.lease = c.newLease(ctx)
+	c.hold = c.lease.Hold
+	go c.api.shareNodes.Run(ctx)
+	go c.lease.Run(ctx)
+	go c.confirm(ctx)
 	ticker := time.NewTicker(tickTime)
 	go func() {
 		defer ticker.Stop()
@@ -102,7 +136,7 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 	c.pauses = pauses.New(pauses.Cluster{
 		Now: c.clock.Now,
 		Read: func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-			return handle.ClientSet().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			return c.api.bindings.Read(ctx, namespace, name)
 		},
 		Rejection: func(node string, pod *v1.Pod) string {
 			share := c.cluster.ShareNode(node)
@@ -122,24 +156,6 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 func (c *core) setShareNode(node *sharenode.Node) {
 	c.pauses.Reported(node.Name)
 	c.cluster.SetShareNode(node)
-}
-
-// watch begins to watch GPUShareNodes.
-func (c *core) watch(ctx context.Context, config *rest.Config) error {
-	watch, err := sharenodes.NewWatch(config, sharenodes.Handler{
-		Set: c.setShareNode, Drop: c.cluster.DropShareNode,
-	})
-	if err != nil {
-		return err
-	}
-	reader, err := takeover.NewReader(config)
-	if err != nil {
-		return err
-	}
-	c.synced = append(c.synced, watch.HasSynced)
-	c.adopt = func(ctx context.Context) error { return reader.Read(ctx, c.cluster.Adopt) }
-	go watch.Run(ctx)
-	return nil
 }
 
 // activate has the scheduler try pods that may fit now.
@@ -163,6 +179,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 			}
 			if pod, is := before.(*v1.Pod); is {
 				c.waiting.Remove(pod.UID)
+				c.postponed.remove(pod.UID)
 				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 				c.cluster.PodGone(pod.UID)
 			}
@@ -177,14 +194,10 @@ func (c *core) setPod(now any) {
 	}
 }
 
-// adoptTime is for reading all pods of the largest clusters.
-const adoptTime = time.Minute
-
 var errNotSynced = errors.New("what is on the cards is not read yet")
 
-// ready returns an error until all is known of what is on the cards. What another scheduler has bound a moment before
-// we lead, our watches may not show yet: so all pods are read once before the first is placed.
-func (c *core) ready(ctx context.Context) error {
+// ready returns an error until all is known of what is on the cards.
+func (c *core) ready() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.hasBegun {
@@ -194,11 +207,6 @@ func (c *core) ready(ctx context.Context) error {
 		if !synced() {
 			return errNotSynced
 		}
-	}
-	bounded, cancel := context.WithTimeout(ctx, adoptTime)
-	defer cancel()
-	if err := c.adopt(bounded); err != nil {
-		return fmt.Errorf("reading what other schedulers have bound: %w", err)
 	}
 	c.hasBegun = true
 	return nil

@@ -60,7 +60,12 @@ func (p *Plugin) PreFilter(
 	if len(asked.Parts) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if err := p.ready(ctx); err != nil {
+	if err := p.ready(); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
+	holding, err := p.hold(ctx)
+	if err != nil {
+		p.postponed.add(pod)
 		return nil, fwk.AsStatus(err)
 	}
 	if reason := unservable(pod, asked); reason != "" {
@@ -71,6 +76,7 @@ func (p *Plugin) PreFilter(
 	p.waiting.Add(pod, asked, p.cluster.Attempt())
 	state.Write(stateKey, &podState{
 		asked:    asked,
+		holding:  holding,
 		isHolder: p.cluster.Holder(pod.UID) != nil,
 		plans:    &plans{victims: map[string]*plan{}},
 		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
@@ -209,18 +215,38 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	reserved, now := own.reserved, p.clock.Now()
 	given := binding.AllocationOf(reserved.holder, own.asked.Request, reserved.share, now)
-	written := binding.Of(given, reserved.share, now)
-	err := bindcall.Write(ctx, p.handle.ClientSet().CoreV1(), p.clock, pod, nodeName, written)
-	if errors.Is(err, bindcall.ErrBoundBefore) {
-		p.cluster.PodGone(pod.UID)
-	}
-	if err != nil {
+	if err := p.write(ctx, own, pod, nodeName, binding.Of(given, reserved.share, now)); err != nil {
 		return fwk.AsStatus(err)
 	}
 	p.pauses.Bound(pod, nodeName)
+	if p.cluster.Holder(pod.UID) == nil { // the watch has shown its end already
+		p.pauses.Gone(pod.UID, p.cluster.IsReported(nodeName, pod.UID))
+	}
 	klog.FromContext(ctx).V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
 		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
 	return nil
+}
+
+// write writes a Binding while the Lease is held that was held when the cards were chosen. Where it stays unknown what
+// became of it, its units stay reserved and the Lease is not given back.
+func (p *Plugin) write(
+	ctx context.Context, own *podState, pod *v1.Pod, node string, written binding.Binding,
+) error {
+	use, err := p.lease.Begin(own.holding)
+	if err != nil {
+		return err
+	}
+	writer := bindcall.Writer{API: p.api.bindings, Clock: p.clock, Slots: p.slots, Permit: use.Permit}
+	err = writer.Write(ctx, pod, node, written)
+	if errors.Is(err, bindcall.ErrUnknown) {
+		own.reserved = nil
+		return err
+	}
+	use.End()
+	if errors.Is(err, bindcall.ErrBoundBefore) {
+		p.cluster.PodGone(pod.UID)
+	}
+	return err
 }
 
 func cardsOf(holder *ledger.Holder) string {

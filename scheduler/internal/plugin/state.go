@@ -19,6 +19,8 @@ const stateKey fwk.StateKey = Name
 // podState is what is known of the pod of a scheduling cycle. A pod without one asks for nothing of ours.
 type podState struct {
 	asked *cluster.Asked
+	// holding is that of the Lease in which the pod is placed.
+	holding uint64
 	// isUnservable says that the pod itself is the reason: no node takes it.
 	isUnservable bool
 	// isHolder says that the pod has units already: it must not get others.
