@@ -194,7 +194,7 @@ func (c *core) setPod(now any) {
 	}
 }
 
-var errNotSynced = errors.New("what is on the cards is not read yet")
+var errNotSynced = errors.New("pods and GPUShareNodes are not read yet: the scheduler's log says why, if they cannot be read")
 
 // ready returns an error until all is known of what is on the cards.
 func (c *core) ready() error {

@@ -164,3 +164,41 @@ func TestAnExtenderMayBindOnceNothingIsUnderWay(t *testing.T) {
 		t.Error("two bind pods at a time")
 	}
 }
+
+// Nobody can renew the Lease meanwhile, and nobody knows what became of the Bindings under way.
+func TestAnAPIServerThatIsAwayForAWhile(t *testing.T) {
+	s := newServer(t)
+	books := s.count(s.timing.Uncertain / 4)
+	w := s.start(threeNodes()...)
+	w.lead()
+	names := numbered("a", 12)
+	for _, name := range names {
+		s.create(name, 8)
+	}
+	s.eventually("a Binding is under way", func() bool { return s.leases.holder() != "" })
+	s.away(true)
+	time.Sleep(s.timing.Duration)
+	s.away(false)
+	s.waitBound(names...)
+	books.read(s)
+	if books.worst != 16 {
+		t.Errorf("one card had %d units of 16", books.worst)
+	}
+}
+
+// The watch shows that a pod has ended before the answer to its Binding is there.
+func TestAPodThatIsRejectedBeforeItsBindingIsAnswered(t *testing.T) {
+	s := newServer(t)
+	w := s.start(node("gpu-1", 1))
+	s.afterBind = func(binding *v1.Binding) {
+		pod := s.pod(binding.Name)
+		pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
+		s.end(pod)
+		for end := time.Now().Add(patience); w.factory.core.cluster.Holder(pod.UID) != nil && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	w.lead()
+	s.create("a", 4)
+	s.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+}

@@ -40,15 +40,38 @@ type server struct {
 	bindings map[string]*v1.Binding
 	// onBind is asked before a Binding takes effect.
 	onBind func(*v1.Binding) error
-	// unseen are pods that no watch shows yet.
-	unseen []*v1.Pod
+	// afterBind is called once a Binding has taken effect, before that is answered.
+	afterBind func(*v1.Binding)
+	// unseen are pods that no watch shows yet, ended those that no watch shows any more.
+	unseen, ended []*v1.Pod
+	isAway        bool
+}
+
+var errAway = errors.New("connection refused")
+
+// away has nobody reach the API server, or everybody again.
+func (s *server) away(is bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.isAway = is
+	s.leases.away(is)
+}
+
+// reached returns an error while nobody reaches the API server.
+func (s *server) reached(ctx context.Context) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.isAway {
+		return errAway
+	}
+	return ctx.Err()
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{
 		t: t, client: fake.NewClientset(), bindings: map[string]*v1.Binding{}, leases: &leases{},
-		onBind: func(*v1.Binding) error { return nil },
+		onBind: func(*v1.Binding) error { return nil }, afterBind: func(*v1.Binding) {},
 		timing: bindlease.Timing{
 			Uncertain: time.Second, Renew: 200 * time.Millisecond, Duration: 3 * time.Second, Idle: time.Second,
 			Retry: 100 * time.Millisecond,
@@ -88,8 +111,8 @@ func (s *server) addNode(name string) {
 
 // Bind implements bindcall.API: a Binding that was sent takes effect also where nobody waits for that.
 func (s *server) Bind(ctx context.Context, binding *v1.Binding) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := s.reached(ctx); err != nil {
+		return err
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.bind(binding) }()
@@ -102,11 +125,36 @@ func (s *server) Bind(ctx context.Context, binding *v1.Binding) error {
 }
 
 // Read implements bindcall.API.
-func (s *server) Read(_ context.Context, _, name string) (*v1.Pod, error) {
+func (s *server) Read(ctx context.Context, _, name string) (*v1.Pod, error) {
+	if err := s.reached(ctx); err != nil {
+		return nil, err
+	}
+	if pod := s.endedPod(name); pod != nil {
+		return pod, nil
+	}
 	if pod := s.pod(name); pod != nil {
 		return pod, nil
 	}
 	return nil, apierrors.NewNotFound(pods.GroupResource(), name)
+}
+
+// end has a pod ended, as the watch of those that have not shows it.
+func (s *server) end(pod *v1.Pod) {
+	s.mutex.Lock()
+	s.ended = append(s.ended, pod)
+	s.mutex.Unlock()
+	s.delete(pod.Name)
+}
+
+func (s *server) endedPod(name string) *v1.Pod {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, pod := range s.ended {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	return nil
 }
 
 // bound calls seen with all bound pods.
@@ -146,6 +194,14 @@ func (s *server) bind(binding *v1.Binding) error {
 	if err := onBind(binding); err != nil {
 		return err
 	}
+	if err := s.assign(binding, began); err != nil {
+		return err
+	}
+	s.afterBind(binding)
+	return nil
+}
+
+func (s *server) assign(binding *v1.Binding, began time.Time) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	present, group := s.pod(binding.Name), pods.GroupResource()
@@ -230,12 +286,22 @@ type leases struct {
 	mutex   sync.Mutex
 	lease   *coordinationv1.Lease
 	version int
+	isAway  bool
+}
+
+func (l *leases) away(is bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.isAway = is
 }
 
 // Get implements bindlease.Client.
 func (l *leases) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.isAway {
+		return nil, errAway
+	}
 	return l.lease.DeepCopy(), nil
 }
 
@@ -245,7 +311,10 @@ func (l *leases) Update(
 ) (*coordinationv1.Lease, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if lease.ResourceVersion != l.lease.ResourceVersion {
+	switch {
+	case l.isAway:
+		return nil, errAway
+	case lease.ResourceVersion != l.lease.ResourceVersion:
 		return nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("it has changed"))
 	}
 	l.set(lease.Spec)
