@@ -45,6 +45,9 @@ type server struct {
 	// unseen are pods that no watch shows yet, ended those that no watch shows any more.
 	unseen, ended []*v1.Pod
 	isAway        bool
+	// takesAnyVersion has a Binding take effect on a pod that was changed since: a leader that is killed here writes a
+	// status in its last moment, and could not if it was a process.
+	takesAnyVersion bool
 }
 
 var errAway = errors.New("connection refused")
@@ -211,7 +214,7 @@ func (s *server) assign(binding *v1.Binding, began time.Time) error {
 	case present == nil:
 		return apierrors.NewNotFound(group, binding.Name)
 	case binding.UID != "" && binding.UID != present.UID, present.Spec.NodeName != "",
-		binding.ResourceVersion != "" && binding.ResourceVersion != present.ResourceVersion:
+		!s.takesAnyVersion && binding.ResourceVersion != "" && binding.ResourceVersion != present.ResourceVersion:
 		return apierrors.NewConflict(group, binding.Name, errors.New("it has changed"))
 	}
 	present.Spec.NodeName, present.Annotations = binding.Target.Name, binding.Annotations
