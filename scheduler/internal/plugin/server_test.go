@@ -45,6 +45,9 @@ type server struct {
 	// unseen are pods that no watch shows yet, ended those that no watch shows any more.
 	unseen, ended []*v1.Pod
 	isAway        bool
+	// takesAnyVersion has a Binding take effect on a pod that was changed since: a leader that is killed here writes a
+	// status in its last moment, and could not if it was a process.
+	takesAnyVersion bool
 }
 
 var errAway = errors.New("connection refused")
@@ -80,6 +83,7 @@ func newServer(t *testing.T) *server {
 	s.leases.release()
 	s.client.PrependReactor("create", "pods", s.react)
 	s.client.PrependReactor("patch", "pods", s.patchStatus)
+	s.client.PrependReactor("delete", "pods", s.remove)
 	return s
 }
 
@@ -213,7 +217,7 @@ func (s *server) assign(binding *v1.Binding, began time.Time) error {
 	case present == nil:
 		return apierrors.NewNotFound(group, binding.Name)
 	case binding.UID != "" && binding.UID != present.UID, present.Spec.NodeName != "",
-		binding.ResourceVersion != "" && binding.ResourceVersion != present.ResourceVersion:
+		!s.takesAnyVersion && binding.ResourceVersion != "" && binding.ResourceVersion != present.ResourceVersion:
 		return apierrors.NewConflict(group, binding.Name, errors.New("it has changed"))
 	}
 	present.Spec.NodeName, present.Annotations = binding.Target.Name, binding.Annotations
@@ -239,6 +243,14 @@ func (s *server) patchStatus(action clienttesting.Action) (bool, runtime.Object,
 		}
 	})
 	return true, changed, nil
+}
+
+// remove deletes a pod while nobody else writes it.
+func (s *server) remove(action clienttesting.Action) (bool, runtime.Object, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	name := action.(clienttesting.DeleteAction).GetName()
+	return true, nil, s.client.Tracker().Delete(pods, action.GetNamespace(), name)
 }
 
 // mergeCondition writes a condition of which a patch has the fields that change.

@@ -90,7 +90,9 @@ func readConfig(t *testing.T) *config.KubeSchedulerConfiguration {
 // newWorld starts a scheduler, which the end of the test stops. A node without resources has no GPUShareNode.
 func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	t.Helper()
-	w := newServer(t).start(nodes...)
+	s := newServer(t)
+	s.timing.Retry = patience // nobody else binds: no pod is refused because it had to wait for the Lease
+	w := s.start(nodes...)
 	w.lead()
 	return w
 }
