@@ -122,8 +122,8 @@ async def _at_rest(running: RunningEngine) -> str:
 
 
 async def _while_cards_become_free(running: RunningEngine, access: Access, count: int) -> list[Figure]:
-    """As many pods as cards become free are bound, and no other one is tried: whatever comes first, that a pod
-    is gone or that its kubelet has its units back."""
+    """As many pods as cards become free are bound, and no other one is tried. What comes first is no matter:
+    that a pod is gone, or that its kubelet has its units back."""
     first, client = running.layout.nodes, running.client
     async with access.client() as scheduler, AsyncExitStack() as stack:
         indices = range(first, first + 2 * FREED)
