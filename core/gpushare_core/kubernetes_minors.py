@@ -266,7 +266,8 @@ _OF_THE_SCHEDULER = (
     KubernetesFeature(
         name="End of a nomination",
         used_by="extender: nominations",
-        purpose="kube-scheduler tries other pods again as soon as a nomination ends that kept units from them",
+        purpose="kube-scheduler tries other pods again as soon as a nomination ends that kept units from"
+        " them",
         states=(_state(33, FeatureStage.STABLE),),
         where_missing="it tries them after five minutes at most",
     ),
