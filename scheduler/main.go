@@ -16,11 +16,13 @@ import (
 
 	"gpushare.io/scheduler/internal/inspection"
 	"gpushare.io/scheduler/internal/plugin"
+	"gpushare.io/scheduler/internal/program"
 )
 
 func main() {
 	factory := &plugin.Factory{Show: show}
-	os.Exit(cli.Run(app.NewSchedulerCommand(app.WithPlugin(plugin.Name, factory.New))))
+	command := program.Program{Option: app.WithPlugin(plugin.Name, factory.New), Stop: factory.Stop}.Command()
+	os.Exit(cli.Run(command))
 }
 
 // show adds to kube-scheduler's own /metrics and /configz.

@@ -35,6 +35,8 @@ ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """The pods that kube-scheduler watches."""
 SEND_SECONDS = 8.0
 """How long a Binding is sent again: ``sendTime`` of scheduler/internal/bindcall."""
+CONFIRM_SECONDS = 10.0
+"""``confirmTime`` of scheduler/internal/plugin."""
 LAG = 0.02
 """Seconds by which the scheduler's view of pods and the plugin's are apart, at most."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -111,6 +113,7 @@ class SimulatedPluginEngine:
             scheduler.run(),
             self._lease.keep(),
             self._expire(),
+            self._confirm(),
         )
         self.tasks = [asyncio.ensure_future(part) for part in parts]
 
@@ -198,18 +201,33 @@ class SimulatedPluginEngine:
 
     async def _take_over(self) -> None:
         """What another one has bound a moment before, the watch may not show yet."""
-        for pod in (await self.client.get(PODS))["items"]:
-            is_bound = pod["spec"].get("nodeName") and pod["status"].get("phase") not in (
-                "Succeeded",
-                "Failed",
-            )
-            if is_bound and Dialect.allocation_annotation in (pod["metadata"].get("annotations") or {}):
-                self._ask("adopt", pod=pod)
+        for pod in await self._bound():
+            self._ask("adopt", pod=pod)
+
+    async def _bound(self) -> list[Json]:
+        """Returns the bound pods that carry an allocation, as the API server's storage has them."""
+        return [
+            pod
+            for pod in (await self.client.get(PODS))["items"]
+            if pod["spec"].get("nodeName")
+            and pod["status"].get("phase") not in ("Succeeded", "Failed")
+            and Dialect.allocation_annotation in (pod["metadata"].get("annotations") or {})
+        ]
 
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(1.0)
             self._ask("expire")
+
+    async def _confirm(self) -> None:
+        """What no watch shows long after it was adopted is gone, or the watch is late."""
+        while True:
+            await asyncio.sleep(CONFIRM_SECONDS)
+            unseen = self._ask("unseen")["uids"]
+            if unseen:
+                with suppress(ApiError, UnreachableError):
+                    present = {pod["metadata"]["uid"]: True for pod in await self._bound()}
+                    self._ask("confirm", unseen=unseen, present=present)
 
     # Binds
 

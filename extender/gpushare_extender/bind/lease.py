@@ -1,8 +1,9 @@
-"""Holding the Lease by which one extender at a time answers binds.
+"""Holding the Lease by which one program at a time binds pods.
 
-Two extenders that bind do not see each other's reservations, and could give one card away twice. Which of
-them is asked follows from kube-scheduler's own leader election. The extender that is asked takes the Lease,
-keeps it while binds come, and gives it back soon after: one write in a few seconds, none per bind.
+Two that bind do not see each other's reservations, and could give one card away twice. Which extender is asked
+follows from kube-scheduler's own leader election. The extender that is asked takes the Lease, keeps it while
+binds come, and gives it back soon after: one write in a few seconds, none per bind. A scheduler with the plugin
+does the same (scheduler/internal/bindlease, which says why no two bind at a time): change both.
 """
 
 import asyncio

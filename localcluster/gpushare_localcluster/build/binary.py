@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
 WITHOUT_C = {"CGO_ENABLED": "0"}
 MODULE_FILES = ("go.mod", "go.sum")
+VERSION_LINE = re.compile(r'^VERSION = "(.*)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,8 @@ class GoProgram:
     """A Go program of Kubernetes' modules. ``sources`` has a module file for each of ``minors``.
 
     Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``.
-    ``metadata`` follows Kubernetes' version in its own, after a plus sign.
+    ``metadata`` follows Kubernetes' version in its own, after a plus sign. ``version_variable`` is the one of
+    its Go code that gets gpushare's version.
     """
 
     name: str
@@ -37,6 +40,7 @@ class GoProgram:
     links: Sequence[str]
     folder: str = ""
     metadata: str = ""
+    version_variable: str = ""
     minors: Sequence[Minor] = field(default=MINORS)
 
     @property
@@ -46,6 +50,22 @@ class GoProgram:
 
     def version(self, minor: Minor) -> str:
         return f"{minor.version}+{self.metadata}" if self.metadata else minor.version
+
+    def own_flags(self) -> Sequence[str]:
+        """Returns what the linker has to be told besides Kubernetes' version."""
+        return [f"-X {self.version_variable}={gpushare_version()}"] if self.version_variable else []
+
+
+def gpushare_version() -> str:
+    """Returns the version that the checkout is of. Raises LocalClusterError outside of one."""
+    path = SOURCES.parent / "core/gpushare_core/process/version.py"
+    try:
+        found = VERSION_LINE.search(path.read_text())
+    except OSError as error:
+        raise LocalClusterError(f"gpushare's version cannot be read: {error}") from error
+    if not found:
+        raise LocalClusterError(f"{path} does not say gpushare's version.")
+    return found[1]
 
 
 LOCALCLUSTER = GoProgram(
@@ -62,6 +82,7 @@ SCHEDULER = GoProgram(
     links=("kube-scheduler",),
     folder="scheduler",
     metadata="gpushare",
+    version_variable="gpushare.io/scheduler/internal/metrics.Version",
     minors=[minor for minor in MINORS if minor.number >= 35],
 )
 """Of the checkout, for the clusters of those who develop it."""
@@ -131,7 +152,8 @@ def ensure_program(
 def build_name(program: GoProgram, minor: Minor, compiler: str) -> str:
     """Returns the name of a build's folder, such as ``1.34-62c87249b7f9023e``."""
     files = (minor.module_file, minor.sum_file)
-    return f"{minor.name}-{fingerprint(program.sources, compiler, module_files=files)}"
+    made_by = compiler + "".join(program.own_flags())
+    return f"{minor.name}-{fingerprint(program.sources, made_by, module_files=files)}"
 
 
 def fingerprint(sources: Path, compiler: str, *, module_files: Sequence[str] = MODULE_FILES) -> str:
@@ -160,6 +182,7 @@ def build_command(program: GoProgram, output: Path, minor: Minor) -> Sequence[st
         f"-X {version}.gitVersion={program.version(minor)}",
         f"-X {version}.gitMajor={minor.major}",
         f"-X {version}.gitMinor={minor.number}",
+        *program.own_flags(),
     ]
     linking = ["-ldflags", " ".join(flags)]
     return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), "."]

@@ -210,10 +210,12 @@ func (c *Cluster) readAnnotations(pod *v1.Pod) (*ledger.Pod, string) {
 	return read, ""
 }
 
-// Adopt counts a bound pod that was read at the start, and that watches may not show yet.
+// Adopt counts a bound pod that was read at a takeover, and that watches may not show yet. Where units are reserved for it,
+// another one has bound it since: what its annotation says counts, whatever becomes of the reservation.
 func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	given, err := allocation.Read(annotations[allocation.Annotation], string(uid))
-	if err != nil || c.book.Holder(string(uid)) != nil {
+	isShown := c.book.Holder(string(uid)) != nil && !c.book.IsReserved(string(uid))
+	if err != nil || isShown {
 		return
 	}
 	c.mutex.Lock()
@@ -223,23 +225,40 @@ func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	c.tell(c.book.SetPod(read))
 }
 
-// adoptedTime is in which a watch shows a pod that was there at the start, or it is gone.
-const adoptedTime = time.Minute
+// unseenTime is in which a watch usually shows a pod that was there at the start.
+const unseenTime = time.Minute
 
-// expireAdopted has those gone that no watch has shown: they were deleted before it began.
-func (c *Cluster) expireAdopted() {
-	var gone []types.UID
-	c.mutex.Lock()
+// Unseen returns the adopted pods that no watch has shown for long: they were deleted before it began, or it is late.
+func (c *Cluster) Unseen() []types.UID {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	var unseen []types.UID
 	for uid, since := range c.adopted {
-		if c.now().Sub(since) >= adoptedTime {
-			delete(c.adopted, uid)
-			gone = append(gone, uid)
+		if c.now().Sub(since) >= unseenTime {
+			unseen = append(unseen, uid)
 		}
 	}
-	c.mutex.Unlock()
-	for _, uid := range gone {
-		c.PodGone(uid)
+	return unseen
+}
+
+// Confirm says which of unseen are present in the API server's storage. The others are gone.
+func (c *Cluster) Confirm(unseen []types.UID, present map[types.UID]bool) {
+	for _, uid := range unseen {
+		if c.isStillUnseen(uid, present[uid]) {
+			c.PodGone(uid)
+		}
 	}
+}
+
+// isStillUnseen says whether a pod is gone that no watch has shown since it was called unseen.
+func (c *Cluster) isStillUnseen(uid types.UID, isPresent bool) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	_, isUnseen := c.adopted[uid]
+	if isUnseen && isPresent {
+		c.adopted[uid] = c.now()
+	}
+	return isUnseen && !isPresent
 }
 
 // PodGone says that a watch shows that a bound pod is gone, or has ended.
@@ -255,7 +274,6 @@ func (c *Cluster) PodGone(uid types.UID) {
 // Expire frees what pods had that are gone for so long that their nodes' plugins would have reported them. It has to
 // be called from time to time.
 func (c *Cluster) Expire() {
-	c.expireAdopted()
 	c.tell(c.book.Expire(c.now()))
 }
 

@@ -51,6 +51,13 @@ func (l *Ledger) Reserved() []string {
 	return slices.Sorted(maps.Keys(l.reserved))
 }
 
+// IsReserved says whether a pod has a reservation that no watch has shown as an allocation yet.
+func (l *Ledger) IsReserved(uid string) bool {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return l.reserved[uid]
+}
+
 // Leaving returns the UIDs of the pods that count on a node and that the scheduler does not show there: they are gone, and
 // their units are expected back.
 func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {

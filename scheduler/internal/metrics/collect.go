@@ -86,7 +86,7 @@ func (m *Metrics) collectCounts(out chan<- kube.Metric) {
 	for _, reason := range ledger.Kinds {
 		out <- kube.NewLazyConstMetric(refusals, kube.CounterValue, float64(m.refusals[reason]), string(reason))
 	}
-	for _, result := range []string{bound, refused} {
+	for _, result := range []string{bound, refused, noLease} {
 		out <- kube.NewLazyConstMetric(binds, kube.CounterValue, float64(m.binds[result]), result)
 	}
 	gauge(out, bindsNow, float64(m.underWay))

@@ -6,19 +6,22 @@
 package metrics
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	kube "k8s.io/component-base/metrics"
 
+	"gpushare.io/scheduler/internal/bindlease"
 	"gpushare.io/scheduler/internal/ledger"
 )
 
 const (
-	// bound and refused are how a bind ends.
+	// The ways in which a bind ends.
 	bound   = "Bound"
 	refused = "Refused"
+	noLease = "NoLease"
 	// goneTime is in which kube-scheduler tries a pod again that fits nowhere: a pod that it does not try any more is
 	// gone. See podMaxInUnschedulablePodsDuration of kube-scheduler, 300 s, looked at every 30 s.
 	goneTime = 400 * time.Second
@@ -139,11 +142,20 @@ func (m *Metrics) Bind(uid types.UID) (ended func(err error)) {
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
 		m.underWay--
-		if err != nil {
-			m.binds[refused]++
-			return
+		m.binds[resultOf(err)]++
+		if err == nil {
+			m.boundAt[uid] = m.now()
 		}
-		m.binds[bound]++
-		m.boundAt[uid] = m.now()
 	}
+}
+
+func resultOf(err error) string {
+	var notHeld bindlease.NotHeldError
+	switch {
+	case err == nil:
+		return bound
+	case errors.As(err, &notHeld):
+		return noLease
+	}
+	return refused
 }

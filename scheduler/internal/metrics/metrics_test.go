@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kube "k8s.io/component-base/metrics"
 
+	"gpushare.io/scheduler/internal/bindlease"
 	"gpushare.io/scheduler/internal/ledger"
 )
 
@@ -74,6 +75,7 @@ func TestAllBeginsWithNothing(t *testing.T) {
 			fmt.Sprintf("extender_longest_wait_seconds{reason=%s}", reason):  0,
 			"extender_binds_total{result=Bound}":                             0,
 			"extender_binds_total{result=Refused}":                           0,
+			"extender_binds_total{result=NoLease}":                           0,
 			"extender_reservations{state=abandoned}":                         0,
 			"build_info{program=gpushare-scheduler,version=" + Version + "}": 1,
 		})
@@ -121,12 +123,14 @@ func TestAPodWaitsNoMore(t *testing.T) {
 
 func TestBindsAreCountedByTheirEnd(t *testing.T) {
 	o := observe(t)
-	first, second := o.Bind("a"), o.Bind("b")
-	o.want(map[string]float64{"extender_binds_under_way{}": 2})
+	first, second, third := o.Bind("a"), o.Bind("b"), o.Bind("c")
+	o.want(map[string]float64{"extender_binds_under_way{}": 3})
 	first(nil)
 	second(errors.New("forbidden"))
+	third(fmt.Errorf("the pod is not bound: %w", bindlease.NotHeldError{Cause: errors.New("an extender binds pods")}))
 	o.want(map[string]float64{
 		"extender_binds_under_way{}": 0, "extender_binds_total{result=Bound}": 1, "extender_binds_total{result=Refused}": 1,
+		"extender_binds_total{result=NoLease}": 1,
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// shareNodes is how metrics name the watch of GPUShareNodes.
-const shareNodes = "gpusharenodes"
+// gpuShareNodes is how metrics name the watch of GPUShareNodes.
+const gpuShareNodes = "gpusharenodes"
 
 // readings are what somebody reads who asks for the metrics.
 func (c *core) readings() metrics.Readings {
@@ -28,10 +28,8 @@ func (c *core) readings() metrics.Readings {
 			read.LargestFree[room.Name] = max(read.LargestFree[room.Name], room.Greatest)
 		}
 	}
-	if c.shareNodes != nil {
-		read.Watches[shareNodes] = metrics.Watch{
-			IsListed: c.shareNodes.HasSynced(), Silence: c.shareNodes.Silence(c.clock.Now()),
-		}
+	read.Watches[gpuShareNodes] = metrics.Watch{
+		IsListed: c.api.shareNodes.HasSynced(), Silence: c.api.shareNodes.Silence(c.clock.Now()),
 	}
 	return read
 }

@@ -52,7 +52,7 @@ func (p *Plugin) Name() string { return Name }
 func (p *Plugin) PreFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
 ) (*fwk.PreFilterResult, *fwk.Status) {
-	if err := p.ready(ctx, pod); err != nil {
+	if err := p.ready(pod); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
 	resources := p.cluster.Resources()
@@ -69,19 +69,29 @@ func (p *Plugin) PreFilter(
 		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 	}
-	attempt := p.cluster.Attempt()
-	p.waiting.Add(pod, asked, attempt)
-	if !p.isPending(pod) {
-		p.waiting.Remove(pod.UID) // nobody would say later that it is gone
+	holding, err := p.hold(ctx)
+	if err != nil {
+		p.postponed.add(pod)
+		p.forgetUnlessPending(pod)
+		return nil, fwk.AsStatus(err)
 	}
-	state.Write(stateKey, &podState{
+	state.Write(stateKey, p.attempt(pod, asked, holding))
+	return nil, nil
+}
+
+// attempt begins an attempt of a pod, and returns what is known of it.
+func (p *Plugin) attempt(pod *v1.Pod, asked *cluster.Asked, holding uint64) *podState {
+	number := p.cluster.Attempt()
+	p.waiting.Add(pod, asked, number)
+	p.forgetUnlessPending(pod)
+	return &podState{
 		asked:    asked,
-		attempt:  attempt,
+		holding:  holding,
+		attempt:  number,
 		isHolder: p.cluster.Holder(pod.UID) != nil,
 		plans:    &plans{victims: map[string]*plan{}},
 		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
-	})
-	return nil, nil
+	}
 }
 
 // unservable returns why a pod fits no node, whatever is free; nil where it may fit one.
@@ -225,13 +235,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	reserved, now := own.reserved, p.clock.Now()
 	given := binding.AllocationOf(reserved.holder, own.asked.Request, reserved.share, now)
-	written := binding.Of(given, reserved.share, now)
-	ended := p.metrics.Bind(pod.UID)
-	err := bindcall.Write(ctx, p.handle.ClientSet().CoreV1(), p.clock, pod, nodeName, written)
-	ended(err)
-	if errors.Is(err, bindcall.ErrBoundBefore) {
-		p.cluster.PodGone(pod.UID)
-	}
+	err := p.write(ctx, own, pod, nodeName, binding.Of(given, reserved.share, now))
 	logger := klog.FromContext(ctx)
 	if err != nil {
 		logger.Info("A pod was not bound", "pod", klog.KObj(pod), "node", nodeName,
@@ -239,9 +243,37 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		return fwk.AsStatus(err)
 	}
 	p.pauses.Bound(pod, nodeName)
+	if p.cluster.Holder(pod.UID) == nil { // the watch has shown its end already
+		p.pauses.Gone(pod.UID, p.cluster.IsReported(nodeName, pod.UID))
+	}
 	logger.V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
 		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
 	return nil
+}
+
+// write writes a Binding while the Lease is held that was held when the cards were chosen. Where it stays unknown what
+// became of it, its units stay reserved and the Lease is not given back.
+func (p *Plugin) write(
+	ctx context.Context, own *podState, pod *v1.Pod, node string, written binding.Binding,
+) error {
+	ended := p.metrics.Bind(pod.UID)
+	use, err := p.lease.Begin(own.holding)
+	if err != nil {
+		ended(err)
+		return err
+	}
+	writer := bindcall.Writer{API: p.api.bindings, Clock: p.clock, Slots: p.slots, Permit: use.Permit}
+	err = writer.Write(ctx, pod, node, written)
+	if errors.Is(err, bindcall.ErrUnknown) {
+		own.reserved = nil
+		return err
+	}
+	use.End()
+	ended(err)
+	if errors.Is(err, bindcall.ErrBoundBefore) {
+		p.cluster.PodGone(pod.UID)
+	}
+	return err
 }
 
 func cardsOf(holder *ledger.Holder) string {

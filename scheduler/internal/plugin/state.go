@@ -21,6 +21,8 @@ type podState struct {
 	asked *cluster.Asked
 	// attempt is the number of the attempt.
 	attempt uint64
+	// holding is that of the Lease in which the pod is placed.
+	holding uint64
 	// isUnservable says that the pod itself is the reason: no node takes it.
 	isUnservable bool
 	// isHolder says that the pod has units already: it must not get others.

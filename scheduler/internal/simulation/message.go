@@ -23,6 +23,9 @@ type Message struct {
 	ShareNode json.RawMessage `json:"shareNode"`
 	Name      string          `json:"name"`
 	UID       types.UID       `json:"uid"`
+	// Unseen are pods that were asked after, Present are those that the API server has.
+	Unseen  []types.UID        `json:"unseen"`
+	Present map[types.UID]bool `json:"present"`
 }
 
 // Engines are by name.
@@ -58,6 +61,10 @@ func (e *Engine) take(message Message) (any, error) {
 		e.Unsee(message.UID)
 	case "adopt":
 		e.cluster.Adopt(message.Pod.UID, message.Pod.Annotations)
+	case "unseen":
+		return map[string]any{"uids": e.cluster.Unseen()}, nil
+	case "confirm":
+		e.cluster.Confirm(message.Unseen, message.Present)
 	case "expire":
 		e.cluster.Expire()
 	case "release":

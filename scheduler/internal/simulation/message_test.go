@@ -79,6 +79,24 @@ func TestAPodThatIsGoneCountsForAWhile(t *testing.T) {
 	}
 }
 
+func TestAnAdoptedPodCountsUntilTheServerHasItNoMore(t *testing.T) {
+	engines := Engines{}
+	take(t, engines, 0, `"do":"share","shareNode":`+share)
+	take(t, engines, 0, `"do":"adopt",`+pod("a", `,"annotations":{"gpushare.io/allocation":"{\"node\":\"gpu-1\",\"uid\":\"u-a\",`+
+		`\"at\":\"2026-11-21T10:00:00Z\",\"unit\":\"1Gi\",\"containers\":{\"main\":{\"GPU-0\":10}}}"}`)+`}}`)
+	unseen := take(t, engines, 60_000, `"do":"unseen"`).(map[string]any)["uids"]
+	if fmt.Sprint(unseen) != "[u-a]" {
+		t.Fatalf("unseen: %v", unseen)
+	}
+	for _, test := range []struct{ present, want string }{{`{"u-a":true}`, ""}, {`{}`, "gpu-1"}} {
+		take(t, engines, 60_000, `"do":"confirm","unseen":["u-a"],"present":`+test.present)
+		take(t, engines, 70_000, `"do":"expire"`)
+		if node := place(t, engines, "b"); node != test.want {
+			t.Errorf("present %s: b goes to %q", test.present, node)
+		}
+	}
+}
+
 func TestWhatIsNoMessageIsAnError(t *testing.T) {
 	if _, err := (Engines{}).Take(Message{Do: "nothing"}); err == nil {
 		t.Error("no error")

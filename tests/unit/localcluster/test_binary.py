@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpushare_core.process.version import VERSION
 from gpushare_localcluster.build import binary, progress, toolchain
 from gpushare_localcluster.build.lock import locked
 from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, minor_named
@@ -59,6 +60,21 @@ def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
 
 def test_the_scheduler_says_that_it_is_ours_behind_the_version_of_kubernetes() -> None:
     assert binary.SCHEDULER.version(Minor(1, 36, 3)) == "v1.36.3+gpushare"
+
+
+def test_the_scheduler_is_linked_with_gpushares_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minor = binary.SCHEDULER.minors[0]
+    package, _, variable = binary.SCHEDULER.version_variable.rpartition(".")
+    folder = binary.SCHEDULER.sources / package.removeprefix(f"{binary.SCHEDULER.module}/")
+    assert any(f"\nvar {variable} = " in path.read_text() for path in folder.glob("*.go"))
+    command = binary.build_command(binary.SCHEDULER, tmp_path / "out", minor)
+    assert any(f"-X {binary.SCHEDULER.version_variable}={VERSION}" in argument for argument in command)
+
+    before = binary.build_name(binary.SCHEDULER, minor, "go1.26")
+    monkeypatch.setattr(binary, "gpushare_version", lambda: "another")
+    assert binary.build_name(binary.SCHEDULER, minor, "go1.26") != before
 
 
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
