@@ -264,6 +264,14 @@ _OF_THE_SCHEDULER = (
         where_missing="kube-scheduler evicts before it goes on with other pods; the extender does the same",
     ),
     KubernetesFeature(
+        name="End of a nomination",
+        used_by="extender: nominations",
+        purpose="kube-scheduler tries other pods again as soon as a nomination ends that kept units from"
+        " them",
+        states=(_state(33, FeatureStage.STABLE),),
+        where_missing="it tries them after five minutes at most",
+    ),
+    KubernetesFeature(
         name="NominatedNodeNameForExpectation",
         used_by="extender: nominations",
         purpose="a pod whose volumes are prepared has a nominated node, too; one that fits there keeps it",

@@ -7,7 +7,7 @@ from gpushare_localcluster.build.minors import Minor
 
 MUTATING_POLICY = "MutatingAdmissionPolicy"
 POD_LEVEL_RESOURCES = "PodLevelResources"
-FROM_BACKOFF = "SchedulerPopFromBackoffQ"
+NOMINATION_ENDS = "End of a nomination"
 STATUS_RATCHETING = "CRDValidationRatcheting of a status"
 
 

@@ -1,9 +1,6 @@
 package cards
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Scores are from 0 for a node that does not fit to Best: the scale of kube-scheduler's extenders.
 const (
@@ -136,8 +133,9 @@ func Scores(nodes []Ranked) map[string]int64 {
 
 func keysOf(nodes []Ranked, strategy Strategy) []Key {
 	var keys []Key
-	for _, node := range nodes {
-		if node.Strategy == strategy {
+	for place := range nodes {
+		node := &nodes[place] // thousands of them have few keys
+		if node.Strategy == strategy && (len(keys) == 0 || node.Key != keys[len(keys)-1]) {
 			keys = append(keys, node.Key)
 		}
 	}
@@ -155,14 +153,16 @@ func scoreAt(place, number int) int64 {
 
 // oneBest leaves Best to the first by name of those that Binpack finds equally good.
 func oneBest(nodes []Ranked, scores map[string]int64) {
-	var best []string
-	for _, node := range nodes {
-		if node.Strategy == Binpack && scores[node.Node] == Best {
-			best = append(best, node.Node)
+	isBest := func(node *Ranked) bool { return node.Strategy == Binpack && scores[node.Node] == Best }
+	first := ""
+	for place := range nodes {
+		if name := nodes[place].Node; isBest(&nodes[place]) && (first == "" || name < first) {
+			first = name
 		}
 	}
-	slices.SortFunc(best, cmp.Compare[string])
-	for _, name := range best[min(1, len(best)):] {
-		scores[name] = Second
+	for place := range nodes {
+		if name := nodes[place].Node; isBest(&nodes[place]) && name != first {
+			scores[name] = Second
+		}
 	}
 }

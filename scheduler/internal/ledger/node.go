@@ -7,8 +7,8 @@ import (
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// Node is what is held of one node, and what follows from it. Only Add, TakeAway and PutBack change it: they are for
-// copies, made by Clone.
+// Node is what is held of one node, and what follows from it. Only Add and TakeAway change it: they are for copies, made
+// by Clone.
 type Node struct {
 	share   *sharenode.Node
 	holders []*Holder
@@ -63,12 +63,6 @@ func (n *Node) TakeAway(uids ...string) {
 			n.gone = append(n.gone, uid)
 		}
 	}
-	n.count()
-}
-
-// PutBack undoes TakeAway.
-func (n *Node) PutBack(uids ...string) {
-	n.gone = slices.DeleteFunc(n.gone, func(gone string) bool { return slices.Contains(uids, gone) })
 	n.count()
 }
 

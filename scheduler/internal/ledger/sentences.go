@@ -19,7 +19,7 @@ const maxInFull = 3
 // kube-scheduler counts nodes by their sentences, and writes that into the pod. With amounts of each node that would be
 // as long as the cluster is large, and another text after every bind.
 func Sentences(refusals []*Refusal, request cards.Request) []string {
-	nearest, closed := map[string]*Refusal{}, map[string]map[string]bool{}
+	nearest, closed := map[likeness]*Refusal{}, map[string]map[string]bool{}
 	for _, refusal := range refusals {
 		alike := refusal.alike()
 		if best := nearest[alike]; best == nil || refusal.compare(best) > 0 {
@@ -43,12 +43,17 @@ func Sentences(refusals []*Refusal, request cards.Request) []string {
 	return sentences
 }
 
-// alike returns the same for refusals that differ in amounts alone.
-func (r *Refusal) alike() string {
+// likeness is the same for refusals that differ in amounts alone.
+type likeness struct {
+	kind Kind
+	what string
+}
+
+func (r *Refusal) alike() likeness {
 	if r.Resource != "" {
-		return string(r.Kind) + " " + r.Resource
+		return likeness{r.Kind, r.Resource}
 	}
-	return r.Message
+	return likeness{what: r.Message}
 }
 
 // brief returns the message; of a closed node without what it alone may have, such as its cards' names.

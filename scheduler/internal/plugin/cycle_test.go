@@ -35,7 +35,8 @@ func manyNodes(b *testing.B, number int) (*Plugin, []fwk.NodeInfo) {
 	snapshot, client := cache.NewSnapshot(bound, nodes), fake.NewClientset()
 	handle, err := frameworkruntime.NewFramework(context.Background(), nil, nil,
 		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithClientSet(client),
-		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(client, 0)))
+		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(client, 0)),
+		frameworkruntime.WithPodNominator(noNominator{}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,6 +54,11 @@ func manyNodes(b *testing.B, number int) (*Plugin, []fwk.NodeInfo) {
 	}
 	return &Plugin{core: made, handle: handle}, infos
 }
+
+// noNominator has no nominated pods.
+type noNominator struct{ fwk.PodNominator }
+
+func (noNominator) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
 
 // cycle runs all that a pod costs before it is bound, the filters one after the other.
 func cycle(b *testing.B, p *Plugin, pod *v1.Pod, infos []fwk.NodeInfo) (fwk.CycleState, int) {

@@ -230,6 +230,41 @@ func TestANominatedPodHoldsACard(t *testing.T) {
 	}
 }
 
+func TestANominatedPodCountsWhereOthersAreRemoved(t *testing.T) {
+	ctx, low := context.Background(), []*v1.Pod{boundPod("x", "GPU-0", 8), boundPod("y", "GPU-0", 8)}
+	b := newBench(t, node("gpu-1", 1), low...)
+	pod, nominated := podOf("a", 8), podOf("nominated", 8)
+	priority(10)(nominated)
+	b.begin(pod)
+	fits := func(removed ...*v1.Pod) bool {
+		trial := b.state.Clone()
+		for _, one := range removed {
+			b.RemovePod(ctx, trial, pod, infoOf(t, one), b.info())
+		}
+		beside := trial.Clone()
+		b.AddPod(ctx, beside, pod, infoOf(t, nominated), b.info())
+		return b.Filter(ctx, beside, pod, b.info()).IsSuccess()
+	}
+	if !fits(low...) {
+		t.Error("it does not fit beside the nominated pod")
+	}
+	if fits(low[0]) || fits(low[1]) {
+		t.Error("it gets the units of the nominated pod")
+	}
+}
+
+func TestNobodyHasToGoWhereThatIsOfNoUse(t *testing.T) {
+	ctx, low := context.Background(), boundPod("low", "GPU-0", 4)
+	b := newBench(t, node("gpu-1", 1), low, boundPod("high", "GPU-0", 12))
+	pod := podOf("a", 8)
+	b.begin(pod)
+	b.RemovePod(ctx, b.state, pod, infoOf(t, low), b.info())
+	status := b.Filter(ctx, b.state, pod, b.info())
+	if status.Code() != fwk.Unschedulable || status.Message() != "no pods that may be evicted would free enough" {
+		t.Errorf("status: %v", status)
+	}
+}
+
 func TestEventsHaveTheirNodeLookedAt(t *testing.T) {
 	nominated, plain := podOf("nominated", 16), podOf("plain", 0)
 	nominated.Status.NominatedNodeName = "gpu-1"

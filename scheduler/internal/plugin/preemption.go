@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"maps"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,7 +11,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/cluster"
-	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/victims"
 )
@@ -130,7 +128,6 @@ func (p *Plugin) RemovePod(
 	}
 	trial, pod := p.trialOf(own, info), removed.GetPod()
 	if uid := string(pod.UID); trial.node.HasUnits(uid) {
-		trial.node.TakeAway(uid)
 		trial.removed[uid] = pod
 	}
 	return nil
@@ -149,10 +146,9 @@ func (p *Plugin) AddPod(
 	uid := string(pod.UID)
 	switch {
 	case trial.removed[uid] != nil:
-		trial.node.PutBack(uid)
 		delete(trial.removed, uid)
 	case !trial.node.HasUnits(uid):
-		p.nominate(trial.node, pod, info)
+		p.nominate(trial, pod, info)
 	}
 	return nil
 }
@@ -168,14 +164,14 @@ func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
 		if own.trials == nil {
 			own.trials = map[string]*trial{}
 		}
-		own.trials[name] = &trial{p.cluster.Room(info).Node(), map[string]*v1.Pod{}}
+		own.trials[name] = &trial{node: p.cluster.Room(info).Node(), removed: map[string]*v1.Pod{}}
 	}
 	return own.trials[name]
 }
 
 // nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
 // released of the pods that are ending or gone, else once those are gone, too, that are less important.
-func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
+func (p *Plugin) nominate(trial *trial, pod *v1.Pod, info fwk.NodeInfo) {
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) {
 		return
@@ -188,11 +184,12 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 			less = append(less, string(other.UID))
 		}
 	}
-	later := node.Clone()
+	later := trial.without()
 	for _, goes := range [][]string{nil, ending, less} {
 		later.TakeAway(goes...)
 		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
-			node.Add(holder)
+			trial.node.Add(holder)
+			trial.isShared = true
 			return
 		}
 	}
@@ -200,22 +197,33 @@ func (p *Plugin) nominate(node *ledger.Node, pod *v1.Pod, info fwk.NodeInfo) {
 
 // filterTrial says whether the pod fits a node as it would be.
 func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Status {
-	_, refusal := trial.node.Fit(own.asked.Request)
 	if len(trial.removed) > 0 {
-		plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
-		if !plan.isDone(trial) {
-			return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
-		}
-	} else if refusal != nil {
+		return p.filterWithout(own, name, trial)
+	}
+	_, refusal := trial.node.Fit(own.asked.Request)
+	if refusal != nil {
 		own.refused.note(name, refusal)
 	}
 	return statusOf(refusal, own.asked.Request, trial.node.Preempts())
 }
 
+// filterWithout says whether the pod fits a node without those that are removed: while all of those are that have to go.
+func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.Status {
+	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
+	switch {
+	case !plan.isPossible:
+		return fwk.NewStatus(fwk.Unschedulable, "no pods that may be evicted would free enough")
+	case !plan.isDone(trial):
+		return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
+	case trial.isShared:
+		_, refusal := trial.without().Fit(own.asked.Request)
+		return statusOf(refusal, own.asked.Request, true)
+	}
+	return nil
+}
+
 // plan decides which of the pods that are removed have to go.
 func (p *Plugin) plan(own *podState, trial *trial) *plan {
-	whole := trial.node.Clone()
-	whole.PutBack(slices.Collect(maps.Keys(trial.removed))...)
 	var pods []victims.Pod
 	for uid, pod := range trial.removed {
 		if !podapi.ComesBack(pod) {
@@ -226,7 +234,7 @@ func (p *Plugin) plan(own *podState, trial *trial) *plan {
 		}
 	}
 	made := &plan{among: maps.Clone(trial.removed)}
-	made.victims, made.isPossible = victims.Find(whole, own.asked.Request, pods, p.protector(made.among))
+	made.victims, made.isPossible = victims.Find(trial.node, own.asked.Request, pods, p.protector(made.among))
 	return made
 }
 

@@ -64,6 +64,7 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 		"a node that is full": pinned("gpu-2"), "a volume": withoutClaim, "a label": elsewhereOnly,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
 			w.create("a", 4, change)
 			w.rest(func() {
@@ -77,6 +78,7 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 }
 
 func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, node("gpu-1", 2))
 	w.create("a", 4, elsewhereOnly)
 	w.rest(func() {
@@ -90,6 +92,7 @@ func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
 }
 
 func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
 	w.create("a", 4, pinned("gpu-2"))
 	w.waitRefused("a")
@@ -99,6 +102,7 @@ func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
 }
 
 func TestOneFreedCardWakesOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
 	w.create("x", 16, on("gpu-1", "GPU-0", 16))
 	w.waitSeen("x", true)
@@ -175,6 +179,7 @@ func TestWhatAPodGetsIsLookedAtAgainWhereItsNodeHasChangedMeanwhile(t *testing.T
 }
 
 func TestANodeThatComesBackIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
 	w.create("seen", 4, elsewhereOnly) // gpu-1 fits those that ask for as much
 	w.waitRefused("seen")

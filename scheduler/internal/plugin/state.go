@@ -94,9 +94,19 @@ type reservation struct {
 
 // trial is a node as it would be with other pods.
 type trial struct {
+	// node has the pods that are removed, and those that are nominated for it.
 	node *ledger.Node
 	// removed are the pods with units that would be gone, by UID.
 	removed map[string]*v1.Pod
+	// isShared says whether pods are nominated for it: which cards they get depends on who is removed.
+	isShared bool
+}
+
+// without returns the node as it would be without those that are removed.
+func (t *trial) without() *ledger.Node {
+	node := t.node.Clone()
+	node.TakeAway(slices.Collect(maps.Keys(t.removed))...)
+	return node
 }
 
 // plans are which pods have to go on each node, decided once in a cycle.
@@ -129,7 +139,7 @@ func (s *podState) Clone() fwk.StateData {
 	copied := *s
 	copied.trials = make(map[string]*trial, len(s.trials))
 	for name, one := range s.trials {
-		copied.trials[name] = &trial{one.node.Clone(), maps.Clone(one.removed)}
+		copied.trials[name] = &trial{one.node.Clone(), maps.Clone(one.removed), one.isShared}
 	}
 	return &copied
 }
@@ -159,12 +169,12 @@ func isAmong(pods, others map[string]*v1.Pod) bool {
 	return true
 }
 
-// isDone says whether all that have to go are removed.
+// isDone says whether all that have to go are removed: the pod fits then, whoever else is, on a node that is not shared.
 func (p *plan) isDone(trial *trial) bool {
 	for _, uid := range p.victims {
 		if trial.removed[uid] == nil {
 			return false
 		}
 	}
-	return p.isPossible
+	return true
 }

@@ -71,24 +71,27 @@ async def test_pods_that_wait_are_refused_before_others_come(cluster: PretendEng
 async def test_pods_that_wait_are_bound_when_cards_become_free(
     cluster: PretendEngines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This scheduler binds nobody who waits, which takes as long as pods are waited for."""
-    monkeypatch.setattr(waiting, "FREED_SECONDS", 0.3)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.05)
+    """This scheduler binds nobody who waits."""
     monkeypatch.setattr(waiting, "ONE_CARD_UNITS", 17)
-    seen = list[Json]()
+    monkeypatch.setattr(waiting, "STEP_SECONDS", 0.0)
+    seen = list[list[Json]]()
 
-    async def look(_: object) -> int:
-        seen.extend(await items(cluster, paths.SHARE_NODES))
-        return await bound_pods(cluster.client)
+    async def look(*_: object) -> int:
+        seen.append(await items(cluster, paths.SHARE_NODES))
+        return 0
 
-    bound_pods = waiting._bound_pods
-    monkeypatch.setattr(waiting, "_bound_pods", look)
+    monkeypatch.setattr(waiting, "_bound_in_time", look)
     figures = by_name(await waiting.attempts(cluster, engine=PLUGIN))
     tried = "attempts of 4 waiting pods while 24 others are bound and deleted"
     assert figures[tried].reached
-    assert figures["bound of 4 waiting pods while 8 cards become free"].measured == 0
-    freed = [sum(bool(card["pods"]) for card in node["status"]["cards"]) for node in seen[: waiting.FREED]]
-    assert freed == [7] * waiting.FREED, "the first card of each node"
+    for when in ("once", "before"):
+        assert figures[f"bound, 4 cards reported free: of 4 {when} pods are gone"].measured == 0
+        assert figures[f"attempts in vain, 4 cards reported free: of 4 {when} pods are gone"].reached
+    assert [sorted(map(held_cards, nodes)) for nodes in seen] == [[7] * 4 + [8] * 4, [7] * 8]
+
+
+def held_cards(share_node: Json) -> int:
+    return sum(bool(card["pods"]) for card in share_node["status"]["cards"])
 
 
 async def test_a_waiting_pod_that_is_bound_is_counted(cluster: PretendEngines) -> None:

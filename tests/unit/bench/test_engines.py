@@ -284,11 +284,14 @@ def test_pods_of_the_lowest_priority_name_no_class() -> None:
 
 
 def test_a_preemption_is_right_with_that_one_victim_only() -> None:
-    right, wrong = Preempted(0.2, frozenset({SHARED.victim})), Preempted(0.4, frozenset({1, 2}))
+    right = Preempted(0.2, frozenset({SHARED.victim}), 0.15)
+    wrong = Preempted(0.4, frozenset({1, 2}), 0.35)
     plain = [Preempted(0.25, frozenset({1}))] * 2
     good = by_name(preemption.preemption_figures(plain, [right, right]))
     assert all(figure.reached in (None, True) for figure in good.values())
     assert good["shared over plain"].measured == pytest.approx(0.8)
+    released = good["create of the preemptor to the report that the card is free: median"]
+    assert released.measured == pytest.approx(150)
     bad = by_name(preemption.preemption_figures(plain, [right, wrong]))
     assert bad["victims of 2 preemptions of a card"].measured == 3
     assert bad["of 2 preemptions with the fewest and least important victims"].measured == 1

@@ -267,7 +267,8 @@ class TestTheJob:
         (check,) = self.pod["initContainers"]
         assert (check["image"], check["command"], check["args"]) == (IMAGE, ["kube-scheduler"], ["--version"])
         assert "volumeMounts" not in check
-        assert check["securityContext"]["runAsNonRoot"] is True
+        context = check["securityContext"]
+        assert (context["runAsNonRoot"], context["runAsUser"]) == (True, 65532)
         assert self.pod["nodeName"] == "cp"
 
     def test_it_has_time_to_pull(self) -> None:

@@ -207,7 +207,7 @@ def _image_check(run: HostctlRun) -> Json:
         "command": ["kube-scheduler"],
         "args": ["--version"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": confined(runAsNonRoot=True),
+        "securityContext": confined(runAsNonRoot=True, runAsUser=UNPRIVILEGED),
         "resources": RESOURCES,
     }
 
