@@ -28,6 +28,7 @@ SCHEDULER_CONFIGURATION = KubernetesMinor(1, 25)
 RANGE = f"{OLDEST} to {NEWEST}"
 ENGINE_MINORS = tuple(KubernetesMinor(1, minor) for minor in (35, 36, 37))
 """For which ``scheduler/`` is built: an image of our kube-scheduler each."""
+ENGINE_RANGE = f"{ENGINE_MINORS[0]} to {ENGINE_MINORS[-1]}"
 
 _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.command_line import gpushare
-from tests.e2e.fixtures import WORKERS, await_agreement
+from tests.e2e.fixtures import WORKERS, await_agreement, minor_of
 from tests.e2e.holdings import holdings
 from tests.e2e.observe import PODS, POLICIES, get, watch_until
 from tests.e2e.outcomes import await_outcomes, is_active, is_running, summary
@@ -30,7 +30,7 @@ from tests.e2e.traces import traces
 from tests.e2e.workloads import create, pod, replica_set
 
 from gpushare_core.kube import paths
-from gpushare_core.kubernetes_minors import ENGINE_MINORS, KubernetesMinor, engine_minor
+from gpushare_core.kubernetes_minors import ENGINE_RANGE, engine_minor
 from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
@@ -42,16 +42,6 @@ CARDS = [16] * 6
 """Three nodes of two cards."""
 REPLICAS = {1: 8, 3: 8, 5: 8, 7: 8}
 """Units -> pods: 128 units, of 96."""
-
-
-def minor_of(cluster: LocalCluster) -> KubernetesMinor:
-    return KubernetesMinor(cluster.kubernetes.major, cluster.kubernetes.number)
-
-
-@pytest.fixture
-def has_engine(cluster: LocalCluster) -> None:
-    if engine_minor(minor_of(cluster)) is None:
-        pytest.skip(f"there is no kube-scheduler of ours for {cluster.kubernetes.name}")
 
 
 @pytest.fixture
@@ -269,9 +259,8 @@ def test_where_there_is_no_plugin_for_the_server_the_extender_serves_and_the_con
     ready = product.await_ready("default")
     assert ready["status"]["engine"] == "Extender"
     said = condition(cluster, "SchedulerConfigured")["message"]
-    first, last = ENGINE_MINORS[0], ENGINE_MINORS[-1]
     assert "engine Extender is used in place of Plugin" in said
-    assert f"for Kubernetes {first} to {last}, and none for API servers of {cluster.kubernetes.name}" in said
+    assert f"for Kubernetes {ENGINE_RANGE}, and none for API servers of {cluster.kubernetes.name}" in said
     assert [name for name, _ in containers(cluster)] == ["kube-scheduler", "extender"]
     (note,) = [each for each in report(cluster, "status")["problems"] if each["reason"] == "EngineFallback"]
     assert note["severity"] == "note"

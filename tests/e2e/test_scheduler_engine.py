@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, files
-from tests.e2e.fixtures import WORKERS, await_agreement
+from tests.e2e.fixtures import WORKERS, await_agreement, minor_of
 from tests.e2e.observe import POLICIES, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, policy
 from tests.e2e.test_dedicated import await_running, condition
@@ -12,8 +12,6 @@ from tests.e2e.test_dedicated_engine import (
     allocations,
     await_bound_by,
     await_engine,
-    has_engine,
-    minor_of,
 )
 from tests.e2e.workloads import create, pod
 
@@ -23,8 +21,6 @@ from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
-
-__all__ = ["has_engine"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("has_engine")]
 

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 
 from gpushare_core.api.enums import Engine
 from gpushare_core.kubernetes_minors import (
-    ENGINE_MINORS,
+    ENGINE_RANGE,
     NEWEST,
     KubernetesMinor,
     engine_minor,
     minor_of,
 )
-
-OUR_MINORS = f"{ENGINE_MINORS[0]} to {ENGINE_MINORS[-1]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +46,6 @@ def choose_engine(desired: Engine, kubernetes: str) -> EngineChoice:
 def _why_none(server: KubernetesMinor) -> str:
     remedy = "; a newer gpushare may have one" if server > NEWEST else ""
     return (
-        f"this gpushare has its own kube-scheduler for Kubernetes {OUR_MINORS}, and none for API servers of"
+        f"this gpushare has its own kube-scheduler for Kubernetes {ENGINE_RANGE}, and none for API servers of"
         f" {server}{remedy}"
     )

@@ -15,7 +15,7 @@ from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import places
 from gpushare_cli.decide.preflight.objects import KubeSchedulerPod
 from gpushare_core.api.enums import Backend
-from gpushare_core.kubernetes_minors import ENGINE_MINORS, engine_minor, minor_of
+from gpushare_core.kubernetes_minors import ENGINE_RANGE, engine_minor, minor_of
 
 _TAG = re.compile(r":([^:/@]+)$")
 
@@ -64,8 +64,7 @@ def _engine_note(kubernetes: str) -> str:
         return ""
     if engine_minor(server):
         return ", and has engine Plugin here"
-    first, last = ENGINE_MINORS[0], ENGINE_MINORS[-1]
-    return f", and has engine Extender here: Plugin is for Kubernetes {first} to {last}"
+    return f", and has engine Extender here: Plugin is for Kubernetes {ENGINE_RANGE}"
 
 
 def _described(pods: Sequence[KubeSchedulerPod]) -> Iterator[str]:
