@@ -62,7 +62,7 @@ SCHEDULER = GoProgram(
     links=("kube-scheduler",),
     folder="scheduler",
     metadata="gpushare",
-    minors=[minor for minor in MINORS if minor.number >= 34],
+    minors=[minor for minor in MINORS if minor.number >= 35],
 )
 """Of the checkout, for the clusters of those who develop it."""
 

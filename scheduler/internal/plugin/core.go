@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/cluster"
-	"gpushare.io/scheduler/internal/fwk"
 	"gpushare.io/scheduler/internal/pauses"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"

@@ -12,13 +12,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/bindcall"
 	"gpushare.io/scheduler/internal/binding"
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/cluster"
-	"gpushare.io/scheduler/internal/fwk"
 	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/podapi"
 )

@@ -7,9 +7,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/cluster"
-	"gpushare.io/scheduler/internal/fwk"
 	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/victims"

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
-	"gpushare.io/scheduler/internal/fwk"
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
@@ -223,8 +223,7 @@ func (w *world) pod(name string) *v1.Pod {
 	return object.(*v1.Pod).DeepCopy()
 }
 
-// create creates a pod; units of 0 are none. The scheduler knows one that is bound when this returns: before 1.35 it
-// might try the next pod without it.
+// create creates a pod; units of 0 are none.
 func (w *world) create(name string, units int, change ...func(*v1.Pod)) {
 	w.t.Helper()
 	pod := podOf(name, units)
@@ -235,12 +234,6 @@ func (w *world) create(name string, units int, change ...func(*v1.Pod)) {
 	created := w.client.CoreV1().Pods("default")
 	if _, err := created.Create(context.Background(), pod, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
-	}
-	if pod.Spec.NodeName != "" {
-		w.eventually("the scheduler knows "+name, func() bool {
-			_, err := w.sched.Cache.GetPod(pod)
-			return err == nil
-		})
 	}
 }
 
