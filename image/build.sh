@@ -30,7 +30,7 @@ build() {
   case $builder in
     docker) docker buildx build "${arguments[@]}" "$@" ;;
     # What it prints quietly are identities; what goes wrong comes by the other way.
-    buildah) buildah build --quiet --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" "$@" >/dev/null ;;
+    buildah) buildah build --quiet "$layers" --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" "$@" >/dev/null ;;
     *)
       echo "BUILDER is '$builder'; say docker or buildah" >&2
       return 1
@@ -79,6 +79,8 @@ scheduler() {
   kubernetes=$(SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH "${PYTHON:-python3}" image/scheduler_root.py "$root" "$@")
   minor=${kubernetes#v}
   minor=${minor%.*}
+  # There is one layer, and no step to save: what buildah keeps of steps would be in the image's history.
+  layers=--layers=false
   [ -z "${GOARCH:-}" ] || arguments+=(--platform "linux/$GOARCH")
   arguments+=(--build-arg "KUBERNETES=$kubernetes")
   build_image "$name-scheduler:$version-$minor" --file image/scheduler.Dockerfile "$root"
@@ -86,6 +88,7 @@ scheduler() {
   echo "what it consists of: $sbom/sbom-scheduler-$minor.json"
 }
 
+layers=--layers
 builder=${BUILDER:-$(find_builder)}
 version=$(sed -n 's/^VERSION = "\(.*\)"/\1/p' core/gpushare_core/process/version.py)
 # Outside of a checkout there is no commit: 1980 is the first year that archives can say.

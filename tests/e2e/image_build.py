@@ -99,7 +99,7 @@ def build_image(archive: Path) -> None:
         shutil.copyfile(kept, archive)
 
 
-def build_scheduler_image(archive: Path, minor: Minor, *, image_args: str = "", **variables: str) -> None:
+def build_scheduler_image(archive: Path, minor: Minor, **variables: str) -> None:
     """Builds our kube-scheduler's image by `make scheduler-image` and writes it to ``archive``, as
     `docker save` would. ``variables``: of the environment."""
     cache, name = cache_folder().parent / "image", scheduler_image(minor)
@@ -108,7 +108,7 @@ def build_scheduler_image(archive: Path, minor: Minor, *, image_args: str = "", 
         builder.run(
             *("make", "scheduler-image", f"IMAGE={IMAGE}", f"KUBERNETES={minor.version.removeprefix('v')}"),
             BUILDER="buildah",
-            IMAGE_ARGS=f"{builder.policy} {image_args}",
+            IMAGE_ARGS=builder.policy,
             SOURCE_DATE_EPOCH=str(EPOCH),
             **variables,
         )
