@@ -164,7 +164,7 @@ def test_the_tables_of_the_page_have_the_sentences_that_are_said(
     rows += [policy_row(wrong) for wrong in POLICIES]
     written = PAGE.read_text().splitlines()
     missing = [row for row in rows if row not in written]
-    assert not missing, "these rows belong into docs/why.md:\n" + "\n".join(rows)
+    assert not missing, "these rows belong into docs/why.md:\n" + "\n".join(missing)
 
 
 def is_wrong(wrong: WrongPod, cluster: LocalCluster) -> bool:

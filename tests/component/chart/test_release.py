@@ -16,6 +16,7 @@ from release.client import PROGRAM
 from release.errors import ReleaseError
 from tests.samples.chart import CHART, KUBERNETES, ROOT, run_helm
 
+from gpushare_core.kubernetes_minors import ENGINE_MINORS
 from gpushare_core.process.version import VERSION
 
 Made = Callable[[str], Path]
@@ -69,6 +70,8 @@ def test_all_that_is_published_is_in_it(two: tuple[Path, Path]) -> None:
         *(f"{NAME}.cdx.json", "RELEASE-NOTES.md", CHECKSUMS, "gpushare.yaml"),
         f"kubectl_gpushare-{VERSION}-py3-none-any.whl",
         f"{PROGRAM}_{VERSION}_{client.system()}_{client.architecture()}.tar.gz",
+        *(f"{NAME}-scheduler-{minor}-image.tar" for minor in ENGINE_MINORS),
+        *(f"{NAME}-scheduler-{minor}.cdx.json" for minor in ENGINE_MINORS),
     }
 
 
