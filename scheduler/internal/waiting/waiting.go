@@ -33,8 +33,16 @@ type Pods struct {
 type group struct {
 	asked *cluster.Asked
 	pods  map[types.UID]*entry
-	// open are, by node, those that were woken since a change after which the node fits them.
-	open map[string]map[types.UID]bool
+	// open are the nodes that fit the pods since a change, by name.
+	open map[string]*opening
+}
+
+// opening is a change of a node.
+type opening struct {
+	// woken are those that were woken since.
+	woken map[types.UID]bool
+	// attempt is the number of the last attempt before.
+	attempt uint64
 }
 
 type entry struct {
@@ -70,14 +78,15 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	}
 	one.group = p.groups[asked.Key()]
 	if one.group == nil {
-		one.group = &group{asked, map[types.UID]*entry{}, map[string]map[types.UID]bool{}}
+		one.group = &group{asked, map[types.UID]*entry{}, map[string]*opening{}}
 		p.groups[asked.Key()] = one.group
 	}
 	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
 }
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
-// the attempt began, and fit now.
+// the attempt began, and fit now. One that refuses a pod that was woken for it keeps the others like it away as well, as
+// where another pod is nominated: nobody else is woken until it changes again.
 func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -87,8 +96,12 @@ func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string
 	}
 	one.refusedBy = by
 	var changed []string
-	for node := range one.group.open {
-		if by.Has(nodes.Place(node)) {
+	for node, opening := range one.group.open {
+		switch {
+		case !by.Has(nodes.Place(node)):
+		case opening.woken[uid]:
+			delete(one.group.open, node)
+		case opening.attempt >= one.attempt:
 			changed = append(changed, node)
 		}
 	}
@@ -108,8 +121,8 @@ func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
 	delete(one.group.pods, uid)
-	for _, woken := range one.group.open {
-		delete(woken, uid)
+	for _, opening := range one.group.open {
+		delete(opening.woken, uid)
 	}
 	if len(one.group.pods) == 0 {
 		delete(p.groups, one.group.asked.Key())
@@ -143,7 +156,7 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 	now := nodes.Known(node)
 	for _, group := range p.groups {
 		if now.Fits(group.asked) {
-			group.open[node] = map[types.UID]bool{}
+			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
 		} else {
 			delete(group.open, node)
 		}
@@ -184,7 +197,7 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 			continue
 		}
 		left.Add(holder)
-		one.group.open[node][one.pod.UID] = true
+		one.group.open[node].woken[one.pod.UID] = true
 		woken = append(woken, one.pod)
 	}
 	return woken
@@ -212,7 +225,7 @@ func (g *group) candidates(node string, nodes Nodes) []*entry {
 		return nil
 	}
 	var found []*entry
-	place, woken, isUnderWay := nodes.Place(node), g.open[node], false
+	place, woken, isUnderWay := nodes.Place(node), g.open[node].woken, false
 	for uid, one := range g.pods {
 		switch {
 		case one.refusedBy == nil:
