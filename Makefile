@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz engines cases check format crds reference protos chart modules lock base hook image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz engines cases staticcheck races check format crds reference protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -13,6 +13,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos matrix tests
+GO_CODE := localcluster scheduler
+# The folder of Go's programs. It is asked for where a target needs it: Go may have to be fetched.
+GO_BIN = $(shell $(BIN)/python -m gpushare_localcluster.build.toolchain)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 C_FILES = $(shell find hook tests/e2e tests/fakes -name '*.[ch]')
 PYTEST_ARGS ?=
 SEED ?= 1
@@ -31,6 +35,7 @@ ROWS ?=
 MINORS ?=
 TESTS ?=
 SKIP ?=
+NODES ?=
 # What a target does, before it does it: what follows may take a while until it says anything.
 say = @printf '%s: %s\n' '$@'
 # The client is resolved with the rest (cli/), and is in no index.
@@ -42,7 +47,7 @@ PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/; s/ \| /\n\t  /g' | expand -t 24
 
 demo: preflight ## Real Kubernetes with simulated cards, and what we do there | MODE=Memory|Slices|Exclusive|Mixed  KEEP=0: undo, stop | REPLACE=1: instead of a demo cluster that runs | KUBERNETES=1.34: another minor than the newest
 	$(say) "installs the product on a local cluster, and shows what it does"
@@ -68,6 +73,7 @@ suite: check
 programs: export TERM := dumb
 programs: $(STAMP)
 	$(BIN)/localcluster build > /dev/null
+	$(BIN)/localcluster build --scheduler > /dev/null
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 	$(BIN)/localcluster build --volcano > /dev/null
 	$(BIN)/localcluster build --containerd > /dev/null
@@ -89,10 +95,11 @@ cases: $(STAMP) ## The table of cases of both engines, after an edit of tests/en
 	$(say) "writing tests/engine/cases.jsonl"
 	@$(BIN)/python -m tests.engine.cases --write
 
-simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE=
+simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at random | SEED=n SEEDS=n OPERATIONS=n MODE= ENGINE=Plugin: kube-scheduler's plugin instead of the extender
 	$(say) "as many operations as asked for, then what was seen"
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
-	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
+	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE)) \
+	  $(if $(ENGINE),--engine $(ENGINE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(say) "each of four checks prints when it is done: a minute, two with no cache"
@@ -102,6 +109,8 @@ style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES)
+	@unformatted=$$($(GO_BIN)/gofmt -l $(GO_CODE)) && [ -z "$$unformatted" ] \
+	  || { echo "gofmt changes what 'make format' would change:" $$unformatted >&2; exit 1; }
 
 types: $(STAMP)
 	$(BIN)/mypy $(CODE)
@@ -121,6 +130,15 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/clang-format -i $(C_FILES)
+	$(GO_BIN)/gofmt -w $(GO_CODE)
+
+staticcheck: $(STAMP) ## The scheduler's Go code under staticcheck, which 'make test' does not run
+	$(say) "fetches and compiles staticcheck, which reads all of Kubernetes the first time: minutes"
+	cd scheduler && CGO_ENABLED=0 $(GO_BIN)/go run $(STATICCHECK) ./...
+
+races: $(STAMP) ## The scheduler's Go tests under Go's race detector, which 'make test' does not run; needs a C compiler
+	$(say) "compiles Kubernetes for the race detector the first time: ten minutes and more"
+	cd scheduler && CGO_ENABLED=1 $(GO_BIN)/go test -race -trimpath -buildvcs=false -count=1 ./...
 
 crds: $(STAMP) ## Generate crds/ from the models
 	$(say) "writing crds/"
@@ -158,6 +176,9 @@ hook: $(STAMP) ## Compile the library for containers as the image's build does, 
 image: ## Build the image with docker or buildah | IMAGE=name:tag BASE=image:tag
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
+scheduler-image: $(STAMP) ## Build the image of our kube-scheduler with docker or buildah | KUBERNETES=1.36.3 or 1.36: of another version than the newest  IMAGE=name:tag of the image of all programs
+	@IMAGE="$(IMAGE)" PYTHON="$(BIN)/python" image/build.sh scheduler $(KUBERNETES)
+
 client: $(STAMP) ## kubectl-gpushare: a wheel, an archive that needs no Python, and for krew | RELEASE=folder URL=where the archive is published
 	$(say) "the client for this machine's system, into $(RELEASE)/: a minute"
 	@$(BIN)/python -m release.client --into "$(RELEASE)" --url "$(URL)"
@@ -166,9 +187,9 @@ release: $(STAMP) ## All that is published of a version, into one folder | RELEA
 	$(say) "what is published of this version, into $(RELEASE)/"
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" $(BIN)/python -m release --into "$(RELEASE)" --url "$(URL)"
 
-bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b
+bench: cluster ## Measure every target and print tables | SIZE=quick|full ROWS=a,b SKIP=a,b NODES=n,n
 	$(say) "measuring; each row is printed when it is done"
-	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)"
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)" --nodes "$(NODES)"
 
 preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 	@$(BIN)/localcluster preflight

@@ -15,7 +15,7 @@ from bench.report import durations, markdown, summary
 from bench.rows.table import names as known_rows
 from bench.rows.table import stages
 from bench.runner import Selection, Stage, names, run, selected, unknown
-from bench.size import SIZES
+from bench.size import SIZES, with_nodes
 
 LOOK_SECONDS = 10.0
 """Between two looks at the machine, which take 0.7 s each: several rows are measured in less."""
@@ -24,7 +24,7 @@ LOOK_SECONDS = 10.0
 def main(arguments: Sequence[str]) -> int:
     """Returns the exit code: 0, or 1 when a row could not be measured."""
     options = parse(arguments)
-    size = SIZES[options.size]
+    size = with_nodes(SIZES[options.size], options.nodes)
     chosen = selected(stages(size), Selection(names(options.rows), names(options.skip)))
     if not chosen:
         print(f"nothing is measured at size {options.size} of what is asked for", file=sys.stderr)
@@ -65,10 +65,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--size", choices=sorted(SIZES), default="quick", help="%(default)s")
     parser.add_argument("--rows", default="", metavar="ROW,ROW", help="only these")
     parser.add_argument("--skip", default="", metavar="ROW,ROW", help="all but these")
+    parser.add_argument(
+        "--nodes", type=_numbers, default=(), metavar="N,N", help="of clusters, instead of the size's own"
+    )
     options = parser.parse_args(arguments)
     if wrong := unknown(Selection(names(options.rows), names(options.skip)), rows):
         parser.error(f"no row is called {', '.join(wrong)}; rows: {', '.join(rows)}")
     return options
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = tuple(int(part) for part in names(text))
+    if not all(number > 0 for number in found):
+        raise ValueError(text)
+    return tuple(sorted(found))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """A local cluster of few real workers and many nodes that only exist as objects, without and with us."""
 
 import asyncio
+import json
 import ssl
 import statistics
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,14 @@ from bench.figures import NotMeasuredError
 from bench.fill_cluster import fill, fill_share_nodes
 from bench.footprint import Footprint
 from bench.once import Once
-from bench.prometheus_text import mean_between
+from bench.process_use import ProcessUse
+from bench.prometheus_text import by_label, mean_between
 from bench.schedule_throughput import Throughput
 from bench.size import Size
 
 from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.audit.readers import read_ledger
+from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.paths import NODES
@@ -34,16 +38,20 @@ UNITS = 4
 """What a shared pod asks for."""
 SCHEDULER_PORT = 10259
 ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
+BINDS = "gpushare_extender_binds_total"
 CALL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How a cluster is made. ``scheduler_flags``: of the cluster's own kube-scheduler."""
+    """How a cluster is made. ``engine``: the policy's; empty where it names none. ``scheduler_flags``: of the
+    cluster's own kube-scheduler."""
 
     layout: Layout
     backend: str = "KubeScheduler"
+    engine: str = ""
     scheduler_flags: Sequence[str] = ()
+    controller_flags: Sequence[str] = ()
 
     @property
     def is_stock(self) -> bool:
@@ -98,6 +106,21 @@ class BenchCluster:
         """Runs a blocking call, such as those of ``cluster``, beside everything else."""
         return await asyncio.to_thread(call, *args, **options)
 
+    @property
+    def scheduler_name(self) -> str:
+        """Who places shared pods: with backend Dedicated an admission policy writes another name."""
+        return "default-scheduler"
+
+    @property
+    def program(self) -> str:
+        """Which of our programs knows the cards."""
+        return "extender"
+
+    @property
+    def shows_attempts(self) -> bool:
+        """Whether the metrics of the scheduler that places shared pods can be read."""
+        return self.setting.is_stock
+
     # States
 
     async def stock(self, pods: int) -> Throughput:
@@ -122,7 +145,7 @@ class BenchCluster:
     async def _install(self) -> None:
         """The workers take the product's own programs."""
         await self.uncordon(*self._workers)
-        await self.thread(installation.install, self.cluster, self.setting.backend)
+        await self.thread(installation.install, self.cluster, self.setting.backend, self.setting.engine)
 
     async def open_worker(self) -> None:
         """Returns when pods may go to the real worker, with the product installed."""
@@ -179,13 +202,28 @@ class BenchCluster:
     async def footprint(self, container: str) -> Footprint:
         return await self.thread(footprint.of_container, self.cluster, container)
 
+    async def use(self) -> ProcessUse:
+        """Returns what the extender has used."""
+        found = await self.footprint("extender")
+        return ProcessUse(found.cpu, found.resident, found.peak)
+
     async def scheduler_metrics(self) -> str:
         """Of the cluster's own kube-scheduler."""
         token = from_kubeconfig(self.cluster.kubeconfig).token()
-        return await self._read(SCHEDULER_PORT, "/metrics", _trusting_anybody(), f"Bearer {token}")
+        return await self._read(
+            SCHEDULER_PORT, "/metrics", node_network.trusting_anybody(), f"Bearer {token}"
+        )
 
     async def extender_metrics(self) -> str:
         return await self._read(EXTENDER_PORT + 1, "/metrics", None, "")
+
+    async def failed_binds(self) -> float:
+        """Returns how many binds the extender was asked for and has not carried out."""
+        return failed_binds(await self.extender_metrics())
+
+    async def ledger(self) -> Mapping[str, LedgerRecord]:
+        """Returns node -> what the extender counts."""
+        return read_ledger(json.loads(await self.extender_ledger()))
 
     async def extender_ledger(self) -> str:
         """What the extender counts, asked with kube-scheduler's own key."""
@@ -205,11 +243,9 @@ class BenchCluster:
         return content.decode()
 
 
-def _trusting_anybody() -> ssl.SSLContext:
-    """kube-scheduler signs its certificate itself at every start."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
+def failed_binds(metrics: str) -> float:
+    """Returns how many binds ended otherwise than bound, by the extender's metrics."""
+    return sum(count for result, count in by_label(metrics, BINDS, "result").items() if result != "Bound")
 
 
 def bound(throughput: Throughput) -> Throughput:
@@ -241,7 +277,11 @@ async def entered(setting: Setting, size: Size) -> AsyncIterator[BenchCluster]:
 
 def _start(cluster: LocalCluster, logs: Path, setting: Setting) -> None:
     backend = setting.backend
-    cluster.start(installation.config(logs, backend=backend, scheduler_flags=setting.scheduler_flags))
+    flags = {
+        "kube-scheduler": setting.scheduler_flags,
+        "kube-controller-manager": setting.controller_flags,
+    }
+    cluster.start(installation.config(logs, backend=backend, flags=flags))
     cluster.wait_ready()
     installation.install_crds(cluster)
     cluster.kubectl("cordon", *installation.workers(backend))

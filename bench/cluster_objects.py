@@ -9,6 +9,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.text.json_object import Json
 
 MOMENT = "2026-01-01T00:00:00Z"
+RUNNING: Json = {"phase": "Running", "startTime": MOMENT}
 NAMESPACE = "default"
 TAINT = {"key": "bench.example/object", "effect": "NoSchedule"}
 """Of nodes without a kubelet: programs of the product, too, would be put there and never run."""
@@ -204,11 +205,13 @@ def running_pod(pod: PlacedPod) -> Json:
 
 def running_status(pod: PlacedPod, uid: str) -> Json:
     """What its pod was given and reports since."""
+    return {"metadata": {"annotations": allocation_of(pod, uid)}, "status": RUNNING}
+
+
+def allocation_of(pod: PlacedPod, uid: str) -> dict[str, str]:
+    """Returns the annotations of its pod."""
     shares = {card_uuid(pod.node, pod.card): pod.units}
     allocation = Allocation(
         node=node_name(pod.node), uid=uid, at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
     )
-    return {
-        "metadata": {"annotations": {GPUSHARE.allocation_annotation: encode_allocation(allocation)}},
-        "status": {"phase": "Running", "startTime": MOMENT},
-    }
+    return {GPUSHARE.allocation_annotation: encode_allocation(allocation)}

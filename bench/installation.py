@@ -1,15 +1,18 @@
 """A cluster for measuring, and the product on it, installed by its own manifests."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import audit_log
+from bench.figures import NotMeasuredError
 
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
+from gpushare_localcluster.scheduler import add_scheduler
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = "gpu-1"
@@ -29,28 +32,33 @@ def workers(backend: str) -> tuple[str, ...]:
     return (WORKER, "gpu-2") if backend == "Dedicated" else (WORKER,)
 
 
-def config(folder: Path, *, backend: str, scheduler_flags: Sequence[str] = ()) -> ClusterConfig:
-    """Returns one control plane and ``workers``; the API server's audit log is in ``folder``."""
+def config(folder: Path, *, backend: str, flags: Mapping[str, Sequence[str]]) -> ClusterConfig:
+    """Returns one control plane and ``workers``; the API server's audit log is in ``folder``.
+
+    ``flags``: more of kube-scheduler and kube-controller-manager.
+    """
+    # Nodes that only exist as objects never send a heartbeat.
+    controllers = ["--node-monitor-grace-period=24h", *flags.get("kube-controller-manager", ())]
     return ClusterConfig(
         nodes=ClusterConfig.of_size(workers=len(workers(backend))).nodes,
         component_flags={
             "kube-apiserver": audit_log.flags(folder),
-            # Nodes that only exist as objects never send a heartbeat.
-            "kube-controller-manager": ["--node-monitor-grace-period=24h"],
-            "kube-scheduler": scheduler_flags,
+            "kube-controller-manager": controllers,
+            "kube-scheduler": flags.get("kube-scheduler", ()),
         },
     )
 
 
-def policy(backend: str) -> Json:
+def policy(backend: str, engine: str = "") -> Json:
     """The worker, with simulated cards."""
     simulated = [{"count": 8, "memory": "16Gi"}]
     rule = {"names": [WORKER], "devices": {"source": "Simulated", "simulated": simulated}}
+    scheduler = {"backend": backend, **({"engine": engine} if engine else {})}
     return {
         "apiVersion": "gpushare.io/v1alpha1",
         "kind": "GPUSharePolicy",
         "metadata": {"name": "default"},
-        "spec": {"nodes": [rule], "scheduler": {"backend": backend}},
+        "spec": {"nodes": [rule], "scheduler": scheduler},
     }
 
 
@@ -62,17 +70,32 @@ def install_crds(cluster: LocalCluster) -> None:
 
 def install_programs(cluster: LocalCluster, backend: str) -> None:
     """Installs what runs before there is any policy, with the rights that ``backend`` needs."""
+    add_scheduler(cluster, VERSION)
     cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
     if backend == "Dedicated":
         cluster.kubectl("apply", "-k", str(ROOT / "manifests" / "dedicated"))
 
 
-def install(cluster: LocalCluster, backend: str) -> None:
-    """Installs everything and waits until a policy for the one worker is Ready."""
+def install(cluster: LocalCluster, backend: str, engine: str = "") -> None:
+    """Installs everything and waits until a policy for the one worker is Ready.
+
+    Raises:
+        NotMeasuredError: another engine than ``engine`` places pods.
+    """
     install_programs(cluster, backend)
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy(backend)))
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy(backend, engine)))
     waiting = ("--for=condition=Ready", f"--timeout={READY_SECONDS}s")
     cluster.kubectl("wait", *waiting, f"{POLICY_KIND}/default", timeout=READY_SECONDS + 20)
+    if engine:
+        _require_engine(json.loads(cluster.kubectl("get", f"{POLICY_KIND}/default", "-o", "json")), engine)
+
+
+def _require_engine(found: Json, engine: str) -> None:
+    status = found["status"]
+    if (present := status.get("engine")) != engine:
+        said = {condition["type"]: condition["message"] for condition in status.get("conditions") or ()}
+        why = said.get("SchedulerConfigured", "")
+        raise NotMeasuredError(f"engine {present} places pods, not {engine}: {why}")
 
 
 def stop_operator(cluster: LocalCluster) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
 from bench.figures import Figure, Outcome
@@ -37,13 +38,17 @@ class Stage(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rows are asked for; no names in ``only``: all."""
+    """Which rows are asked for, by names such as ``storm`` and ``engine-*``; none in ``only``: all."""
 
     only: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
-        return name not in self.skip and (not self.only or name in self.only)
+        return not _is_one_of(name, self.skip) and (not self.only or _is_one_of(name, self.only))
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def names(text: str) -> frozenset[str]:
@@ -53,7 +58,8 @@ def names(text: str) -> frozenset[str]:
 
 def unknown(selection: Selection, known: Collection[str]) -> list[str]:
     """Returns the names that are no row's."""
-    return sorted((selection.only | selection.skip).difference(known))
+    asked = selection.only | selection.skip
+    return sorted(pattern for pattern in asked if not any(fnmatchcase(name, pattern) for name in known))
 
 
 def selected(stages: Iterable[Stage[Any]], selection: Selection) -> list[Stage[Any]]:

@@ -38,6 +38,10 @@ class Throughput:
     wait: Percentiles
     """Seconds from create to bound."""
 
+    def within(self, seconds: float) -> float:
+        """Returns the rate; where not all pods were bound within ``seconds``, that of all this time."""
+        return self.rate if self.bound == self.created else self.bound / seconds
+
 
 @dataclass(slots=True)
 class _Run:

@@ -1,6 +1,7 @@
 """How much is measured: quick is for every day, full is what docs/benchmarks.md shows."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -30,6 +31,14 @@ class Size:
     unfit_rounds: int
     """How often something happens before these count as refused often: kube-scheduler doubles its patience at
     each refusal. 0: that is not measured."""
+    waiting: tuple[int, ...]
+    """Pods that wait while engines place others: as many, one after the other."""
+    waiting_rounds: int
+    """How often they are created anew, for each reason why they wait."""
+    preemptions: int
+    """Of a card, and as many of a plain pod."""
+    bursts: int
+    """Of halves for all cards of a node."""
     rounds: int
     """Pods of each kind from create to Running."""
     written: int
@@ -71,6 +80,10 @@ QUICK = Size(
     one_of=300,
     unfit=200,
     unfit_rounds=0,
+    waiting=(200,),
+    waiting_rounds=1,
+    preemptions=6,
+    bursts=3,
     rounds=10,
     written=10,
     quiet_seconds=5.0,
@@ -84,9 +97,10 @@ QUICK = Size(
     scale_seconds=5.0,
     churn_seconds=0.0,
 )
-"""Well under 5 minutes: without churn, which tells nothing in seconds, without scale and candidates, which do
-not in small, and with one backend and one client of kube-scheduler: another cluster takes a minute and more.
-Pods that do not fit are measured when they were just refused: to refuse them often takes minutes."""
+"""Without churn, which tells nothing in seconds, without scale and candidates, which do not in small, and
+with one backend and one client of kube-scheduler: another cluster takes a minute and more. Pods that do not
+fit are measured when they were just refused: to refuse them often takes minutes. Without the rows of engines
+it takes well under 5 minutes."""
 
 FULL = Size(
     nodes=(100, 1000, 5000),
@@ -98,6 +112,10 @@ FULL = Size(
     one_of=5000,
     unfit=5000,
     unfit_rounds=6,
+    waiting=(1000, 5000),
+    waiting_rounds=2,
+    preemptions=20,
+    bursts=10,
     rounds=100,
     written=50,
     quiet_seconds=60.0,
@@ -113,3 +131,16 @@ FULL = Size(
 )
 
 SIZES = MappingProxyType({"quick": QUICK, "full": FULL})
+
+
+def with_nodes(size: Size, nodes: Sequence[int]) -> Size:
+    """Returns ``size`` with clusters of so many nodes instead of its own; none: its own."""
+    if not nodes:
+        return size
+    return replace(
+        size,
+        nodes=tuple(nodes),
+        limited=tuple(number for number in size.limited if number in nodes),
+        dedicated=tuple(number for number in size.dedicated if number in nodes),
+        one_of=max(nodes),
+    )

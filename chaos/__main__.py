@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chaos.findings import Finding, Findings
-from chaos.operations.table import KINDS
+from chaos.operations.table import kinds_of
 from chaos.plan import history
 from chaos.plan.generator import history as drawn
 from chaos.plan.history import Step
 from chaos.report import markdown, write_json
 from chaos.run import Outcome, run
 from chaos.shrink import shortest_failing_prefix
+from gpushare_core.api.enums import Engine
 from gpushare_localcluster.directories import cluster_folder
 
 Say = Callable[[str], None]
@@ -29,6 +30,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--operations", type=int, default=200, help="how long it is (%(default)s)")
     parser.add_argument(
         "--history", type=Path, help="play this file instead; --operations takes a prefix of it"
+    )
+    parser.add_argument(
+        "--engine",
+        type=Engine,
+        choices=[*Engine],
+        default=Engine.EXTENDER,
+        help="what places pods: the extender beside the cluster's own scheduler, or a kube-scheduler with the"
+        " plugin (%(default)s)",
     )
     parser.add_argument("--folder", type=Path, help="for the cluster with its logs, history and report")
     parser.add_argument(
@@ -51,7 +60,7 @@ def main() -> int:
     steps, say = _steps(options), _sayer()
     history.write(folder / HISTORY, steps)
     say(f"seed {options.seed}, {len(steps)} operations; {folder / HISTORY} has them")
-    outcome = Outcome(Findings(say, collect=options.keep_going))
+    outcome = Outcome(Findings(say, collect=options.keep_going), options.engine)
     try:
         asyncio.run(run(steps, folder, outcome, say=say, keep=options.keep))
     except KeyboardInterrupt:
@@ -63,22 +72,26 @@ def main() -> int:
     write_json(folder / "report.json", outcome, seed=seed)
     if not outcome.findings.all:
         return 0
-    _tell_failure(outcome.findings.all, steps, folder=folder, seed=seed, say=say)
+    again = f"python -m chaos --engine {options.engine} --history {folder / HISTORY} --operations"
+    _tell_failure(outcome.findings.all, steps, folder=folder, again=again, say=say)
     if options.shrink_minutes > 0:
-        asyncio.run(_shrink(steps, outcome, folder, minutes=options.shrink_minutes, say=say))
+        minutes = options.shrink_minutes
+        asyncio.run(_shrink(steps, outcome, folder, minutes=minutes, again=again, say=say))
     return 1
 
 
 def _folder_name(options: argparse.Namespace) -> str:
     """Keeps the file of a history that is played again, and its logs."""
     again = options.history
-    return f"{again.absolute().parent.name}-again" if again else f"chaos-{options.seed}"
+    if again:
+        return f"{again.absolute().parent.name}-again"
+    return f"chaos-{options.seed}" if options.engine is Engine.EXTENDER else f"chaos-plugin-{options.seed}"
 
 
 def _steps(options: argparse.Namespace) -> list[Step]:
     if options.history:
         return history.read(options.history)[: options.operations]
-    return drawn(options.seed, options.operations, KINDS)
+    return drawn(options.seed, options.operations, kinds_of(options.engine))
 
 
 def _sayer() -> Say:
@@ -91,27 +104,29 @@ def _sayer() -> Say:
 
 
 def _tell_failure(
-    findings: Sequence[Finding], steps: Sequence[Step], *, folder: Path, seed: str, say: Say
+    findings: Sequence[Finding], steps: Sequence[Step], *, folder: Path, again: str, say: Say
 ) -> None:
-    say(f"{len(findings)} differences with seed {seed}, {len(steps)} operations:")
+    say(f"{len(findings)} differences with {len(steps)} operations:")
     for finding in findings:
         say(f"  {finding}")
     say(f"history: {folder / HISTORY}; logs of the cluster: {folder / 'logs'} and {folder / 'nodes'}")
-    say(f"again: python -m chaos --history {folder / HISTORY} --operations {len(steps)}")
+    say(f"again: {again} {len(steps)}")
 
 
-async def _shrink(steps: list[Step], outcome: Outcome, folder: Path, *, minutes: float, say: Say) -> None:
+async def _shrink(
+    steps: list[Step], outcome: Outcome, folder: Path, *, minutes: float, again: str, say: Say
+) -> None:
     deadline = time.monotonic() + 60 * minutes
     rules = {finding.rule for finding in outcome.findings.all}
 
     async def fails(length: int) -> bool:
         say(f"shrinking: the first {length} operations on a fresh cluster")
-        again = Outcome(Findings(_silent))
-        await run(steps[:length], folder / f"prefix-{length}", again, say=_silent)
-        for finding in again.findings.all:
+        seen = Outcome(Findings(_silent), outcome.engine)
+        await run(steps[:length], folder / f"prefix-{length}", seen, say=_silent)
+        for finding in seen.findings.all:
             say(f"  {finding}")
         # Something else that went wrong, such as a machine that is too slow, is no shorter way to the same.
-        return not rules.isdisjoint(finding.rule for finding in again.findings.all)
+        return not rules.isdisjoint(finding.rule for finding in seen.findings.all)
 
     length = await shortest_failing_prefix(
         min(len(steps), outcome.record.last_number or len(steps)),
@@ -119,7 +134,7 @@ async def _shrink(steps: list[Step], outcome: Outcome, folder: Path, *, minutes:
         may_go_on=lambda: time.monotonic() < deadline,
     )
     say(f"the shortest prefix that was seen to fail has {length} operations")
-    say(f"again: python -m chaos --history {folder / HISTORY} --operations {length}")
+    say(f"again: {again} {length}")
 
 
 def _silent(_: str) -> None:

@@ -13,7 +13,7 @@ from chaos.model.room import node_with_room
 from chaos.quiet import SINK, condition, is_true
 from chaos.record import Record
 from chaos.world import NAMESPACE, World
-from gpushare_core.api.names import UNIT_CHANGE_BLOCKED
+from gpushare_core.api.names import DEDICATED_SCHEDULER, UNIT_CHANGE_BLOCKED
 from gpushare_core.audit.readers import read_share_node
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
@@ -27,6 +27,8 @@ ROOM_SECONDS = 60.0
 ALARM_SECONDS = 45.0
 """Operators read what others have written; they report the end of a difference at their next round."""
 WRITING_SECONDS = 6.0
+SCHEDULERS = ("default-scheduler", DEDICATED_SCHEDULER)
+"""Of pods that are to be placed."""
 
 
 class Expectations:
@@ -128,7 +130,7 @@ class Expectations:
 
 
 def _waits(pod: Json) -> bool:
-    is_ours = pod["spec"].get("schedulerName") == "default-scheduler"
+    is_ours = pod["spec"].get("schedulerName") in SCHEDULERS
     return is_ours and not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
 
 

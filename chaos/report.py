@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.operations.table import KINDS
+from chaos.operations.table import kinds_of
 from chaos.record import Recovery
 from chaos.run import Outcome
 
@@ -46,6 +46,7 @@ def summary(outcome: Outcome, *, seed: str) -> dict[str, object]:
     total = record.operations.total() + record.faults.total()
     return {
         "seed": seed,
+        "engine": outcome.engine,
         "operations, faults included": total,
         "faults": record.faults.total(),
         "seconds": round(outcome.seconds, 1),
@@ -114,7 +115,8 @@ def _outcomes(outcome: Outcome, counts: Mapping[str, int]) -> list[tuple[object,
 
 
 def _never(outcome: Outcome) -> list[str]:
-    return sorted(kind.name for kind in KINDS if kind.is_fault and not outcome.record.faults[kind.name])
+    kinds = kinds_of(outcome.engine)
+    return sorted(kind.name for kind in kinds if kind.is_fault and not outcome.record.faults[kind.name])
 
 
 def _memory(outcome: Outcome) -> list[tuple[object, ...]]:

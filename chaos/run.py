@@ -21,6 +21,7 @@ from chaos.teardown import take_back
 from chaos.traffic import Traffic
 from chaos.verdict import verdict
 from chaos.world import World, started
+from gpushare_core.api.enums import Engine
 
 THREADS = 32
 
@@ -30,6 +31,8 @@ class Outcome:
     """What came of a history; seconds."""
 
     findings: Findings
+    engine: Engine = Engine.EXTENDER
+    """The one that placed pods."""
     record: Record = field(default_factory=Record)
     seconds: float = 0.0
     """Of the history alone, all its quiet included."""
@@ -80,7 +83,7 @@ async def _on_a_cluster(
     begun = time.monotonic()
     # Blocking calls take minutes at times, and reading the books must not wait for them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
-    async with started(folder) as world, Gatherer(world) as gatherer:
+    async with started(folder, outcome.engine) as world, Gatherer(world) as gatherer:
         auditor = Auditor(gatherer, outcome.findings.add)
         expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
         runner = Runner(

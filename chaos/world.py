@@ -13,18 +13,29 @@ from chaos.operations.pod_shapes import HIGH
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
 from chaos.proxy.process import ProxyProcess, proxy_process
+from gpushare_core.api.enums import Engine
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path, pods
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.process import version
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
+from gpushare_localcluster.scheduler import add_scheduler
 
 SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
-OVERLAY = Path(__file__).with_name("overlay")
+OVERLAYS = {
+    Engine.EXTENDER: Path(__file__).with_name("overlay"),
+    Engine.PLUGIN: Path(__file__).with_name("overlay_plugin"),
+}
+SCHEDULERS: Mapping[Engine, Json] = {
+    Engine.EXTENDER: {"backend": "KubeScheduler", "engine": "Extender"},
+    Engine.PLUGIN: {"backend": "Dedicated", "engine": "Plugin"},
+}
+"""What a policy says of schedulers that a history leaves to the run: so one history serves each engine."""
 KUBERNETES = "/etc/kubernetes"
 VERSION = "chaos/version"
 """Annotation of static pods: which writing of the file it is."""
@@ -43,6 +54,8 @@ class World:
     client: KubeClient
     api_proxy: ProxyProcess
     """Between our programs and the API server."""
+    engine: Engine = Engine.EXTENDER
+    """Which one places pods."""
     facts: dict[str, Any] = field(default_factory=dict)
     """State of a family of operations; the keys begin with the family's name."""
     before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
@@ -102,7 +115,10 @@ class World:
     # Policies
 
     async def apply_policy(self, policy: Json) -> None:
-        await self.thread(self.cluster.kubectl, "apply", "-f", "-", stdin=json.dumps(policy))
+        """A policy that names no scheduler has that of the run."""
+        spec = {"scheduler": SCHEDULERS[self.engine], **policy["spec"]}
+        body = json.dumps({**policy, "spec": spec})
+        await self.thread(self.cluster.kubectl, "apply", "-f", "-", stdin=body)
 
     # Nodes
 
@@ -134,7 +150,7 @@ def _entry(folder: Path, path: Path) -> tuple[str, bytes]:
 
 
 @asynccontextmanager
-async def started(folder: Path) -> AsyncIterator[World]:
+async def started(folder: Path, engine: Engine = Engine.EXTENDER) -> AsyncIterator[World]:
     """A cluster in ``folder`` with the product and the first policies. Its logs stay."""
     cluster = LocalCluster(folder)
     try:
@@ -143,7 +159,7 @@ async def started(folder: Path) -> AsyncIterator[World]:
             KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client,
             proxy_process(cluster, log=folder / "api-proxy.log") as api_proxy,
         ):
-            world = World(cluster, client, api_proxy)
+            world = World(cluster, client, api_proxy, engine)
             world.before = await world.thread(world.control_plane_files)
             await _prepare(world)
             yield world
@@ -162,6 +178,7 @@ def _start(cluster: LocalCluster) -> None:
     nodes = [node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]
     cluster.start(ClusterConfig(nodes, free_service_address=True))
     cluster.wait_ready()
+    add_scheduler(cluster, version.VERSION)
 
 
 async def _prepare(world: World) -> None:
@@ -169,6 +186,6 @@ async def _prepare(world: World) -> None:
     await world.client.create(
         "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": HIGH}, "value": 1000}
     )
-    await world.thread(world.cluster.kubectl, "apply", "-k", str(OVERLAY))
+    await world.thread(world.cluster.kubectl, "apply", "-k", str(OVERLAYS[world.engine]))
     for policy in POLICIES:
         await world.apply_policy(policy)

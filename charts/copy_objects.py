@@ -24,6 +24,7 @@ OPTIONAL = (
     Path("config/monitoring/servicemonitor.yaml"),
     Path("config/monitoring/rbac.yaml"),
     Path("config/network-policy/network-policies.yaml"),
+    Path("manifests/kube-scheduler/rights.yaml"),
 )
 
 DEDICATED = Path("manifests/dedicated")

@@ -7,6 +7,8 @@ from pathlib import Path
 from demo.policy_conditions import follow_conditions
 from demo.scenarios.scenario import Scenario
 from demo.stage import Stage
+from gpushare_core.process.version import VERSION
+from gpushare_localcluster.scheduler import add_scheduler
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFESTS = ROOT / "config" / "local-cluster"
@@ -31,6 +33,7 @@ class Demo:
         self.show_allocations()
 
     def install(self) -> None:
+        add_scheduler(self.stage.cluster, VERSION)
         self.stage.step("Installing from manifests/")
         self.stage.kubectl("apply", "-k", str(MANIFESTS))
         self.stage.kubectl(

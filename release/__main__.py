@@ -1,6 +1,6 @@
 """Makes everything that is published of a version: ``python -m release [--into dist]``.
 
-One folder with the image, the chart, the manifests, the client, the bill of materials, the notes and the
+One folder with the images, their bills of materials, the chart, the manifests, the client, the notes and the
 checksums. Two runs on one commit and one base image make the same bytes.
 """
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.process.version import VERSION
+from gpushare_localcluster.build.binary import SCHEDULER
+from gpushare_localcluster.build.minors import Minor
 from release.archive import tree, write_archive
 from release.client import EXAMPLE_URL, ClientBuild, print_files
 from release.errors import ReleaseError
@@ -45,6 +47,8 @@ class Release:
         self.build_client()
         self.build_programs()
         self.build_image()
+        for minor in SCHEDULER.minors:
+            self.build_scheduler_image(minor)
         self.write_checksums()
 
     def write_notes(self) -> None:
@@ -82,6 +86,15 @@ class Release:
         archive = self.folder / f"{NAME}-image.tar"
         self._run([str(ROOT / "image" / "build.sh")], {"ARCHIVE": str(archive), "SBOM": str(self.folder)})
         (self.folder / "sbom.json").rename(self.folder / f"{NAME}.cdx.json")
+
+    def build_scheduler_image(self, minor: Minor) -> None:
+        self.report(f"image of our kube-scheduler {minor.name}, with its bill of materials: minutes")
+        name = f"{NAME}-scheduler-{minor.name}"
+        archive = self.folder / f"{name}-image.tar"
+        variables = {"ARCHIVE": str(archive), "SBOM": str(self.folder), "PYTHON": sys.executable}
+        self._run([str(ROOT / "image" / "build.sh"), "scheduler", minor.name], variables)
+        bill = self.folder / f"sbom-scheduler-{minor.name}.json"
+        bill.rename(self.folder / f"{name}.cdx.json")
 
     def write_checksums(self) -> None:
         self.report(f"checksums: {CHECKSUMS}")

@@ -1,25 +1,27 @@
 """Row ``churn``: pods come and go for an hour, and neither memory, nor latency, nor the books drift."""
 
 import asyncio
-import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.bench_cluster import UNITS, BenchCluster
+from bench.bench_cluster import UNITS
+from bench.card_sums import CardSums, shares_of
 from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_most, ratio
+from bench.ground import Ground
 from bench.percentiles import Percentiles
+from bench.rows.storm import every_pod
 
 from gpushare_core.audit.auditor import differences, seen_twice
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
+from gpushare_core.audit.readers import read_pod, read_share_node
 from gpushare_core.audit.records import ClusterRecords, NodeRecords, PodRecord
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
@@ -42,6 +44,8 @@ class Churn:
     """When each pod was created and seen bound, in seconds of one clock."""
 
     client: KubeClient
+    scheduler: str
+    cards: CardSums
     created: dict[str, float] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -57,14 +61,19 @@ class Churn:
 
     async def _create(self, name: str) -> None:
         self.created[name] = time.monotonic()
-        await self.client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS, labels={LABEL: "yes"}))
+        body = pending_pod(name, units=UNITS, labels={LABEL: "yes"}, scheduler=self.scheduler)
+        await self.client.create(paths.pods(NAMESPACE), body)
 
     async def follow(self) -> None:
         """Has each pod deleted some time after it is bound; never returns."""
         collection = Collection(paths.pods(NAMESPACE), label_selector=f"{LABEL}=yes")
         async with asyncio.TaskGroup() as group:
             async for event in follow(self.client, collection):
+                if isinstance(event, Changed) and event.kind == "DELETED":
+                    self.cards.forget(event.item)
+                    continue
                 for pod in event.items if isinstance(event, Listed) else [event.item]:
+                    self.cards.see(pod)
                     name = pod["metadata"]["name"]
                     if pod["spec"].get("nodeName") and name not in self.bound:
                         self.bound[name] = time.monotonic()
@@ -99,12 +108,12 @@ class Churn:
         return Percentiles.of([1e3 * (self.bound[name] - self.created[name]) for name in names])
 
 
-async def churn(cluster: BenchCluster) -> list[Figure]:
+async def churn(cluster: Ground) -> list[Figure]:
     """Compares the first with the last tenth, and the books after with the books before."""
     await cluster.only_objects()
     seconds = cluster.size.churn_seconds
     before = await _differences(cluster)
-    run = Churn(cluster.client)
+    run = Churn(cluster.client, cluster.scheduler_name, await _card_sums(cluster))
     begun = time.monotonic()
     following = asyncio.create_task(run.follow())
     try:
@@ -117,41 +126,62 @@ async def churn(cluster: BenchCluster) -> list[Figure]:
     new = without(await _differences(cluster), before)
     first = run.waits(begun, begun + WINDOW * seconds)
     last = run.waits(begun + (1 - WINDOW) * seconds, begun + seconds)
-    return churn_figures(resident, first, last, new, pods=len(run.created))
+    latency = (first, last)
+    return churn_figures(resident, latency, new, over=sorted(run.cards.over), pods=len(run.created))
 
 
-async def _while_creating(cluster: BenchCluster, run: Churn, seconds: float) -> tuple[float, float]:
-    """Returns the MiB of the extender after the first tenth and at the end."""
+async def _card_sums(cluster: Ground) -> CardSums:
+    """With the pods that stay."""
+    used = Counter[str]()
+    async for pod in every_pod(cluster.client):
+        used.update(shares_of(pod))
+    return CardSums(cluster.layout.card_units, used)
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """MiB of the program that knows the cards."""
+
+    program: str
+    begin: float
+    """After the first tenth."""
+    end: float
+
+
+async def _while_creating(cluster: Ground, run: Churn, seconds: float) -> Resident:
     creating = asyncio.create_task(run.create(seconds))
     try:
         await asyncio.wait({creating}, timeout=WINDOW * seconds)
-        first = (await cluster.footprint("extender")).resident
+        first = (await cluster.use()).resident
         await creating
     finally:
         creating.cancel()
-    return first, (await cluster.footprint("extender")).resident
+    return Resident(cluster.program, first, (await cluster.use()).resident)
 
 
 def churn_figures(
-    resident: tuple[float, float],
-    first: Percentiles,
-    last: Percentiles,
+    resident: Resident,
+    latency: tuple[Percentiles, Percentiles],
     new: Sequence[Difference],
     *,
+    over: Sequence[str],
     pods: int,
 ) -> list[Figure]:
-    """``resident``: MiB at begin and end. A twentieth is what equal runs differ by, in latency a quarter."""
+    """``latency``: at begin and end; ``over``: cards. In memory equal runs differ by a twentieth, in latency
+    by a quarter."""
+    program, (first, last) = resident.program, latency
     told = f" ({new[0]})" if new else ""
     return [
         Figure("pods created and deleted", pods),
-        Figure("extender at the begin", resident[0], "MiB"),
-        Figure("extender at the end", resident[1], "MiB"),
-        Figure("memory, end over begin", ratio(resident[1], resident[0], "memory"), target=at_most(1.05)),
+        Figure(f"{program} at the begin", resident.begin, "MiB"),
+        Figure(f"{program} at the end", resident.end, "MiB"),
+        Figure("memory, end over begin", ratio(resident.end, resident.begin, "memory"), target=at_most(1.05)),
         Figure("create to bound at the begin: p50", first.p50, "ms"),
         Figure("create to bound at the begin: p99", first.p99, "ms"),
         Figure("p50, end over begin", ratio(last.p50, first.p50, "p50"), target=at_most(1.25)),
         Figure("p99, end over begin", ratio(last.p99, first.p99, "p99"), target=at_most(1.25)),
         Figure(f"differences between books that were not there before{told}", len(new), "", at_most(0)),
+        Figure("cards given out beyond their size at any moment", len(over), "cards", at_most(0)),
     ]
 
 
@@ -160,18 +190,18 @@ def without(found: Sequence[Difference], before: Sequence[Difference]) -> list[D
     return [pod for pod in found if pod.identity not in known]
 
 
-async def _differences(cluster: BenchCluster) -> Sequence[Difference]:
+async def _differences(cluster: Ground) -> Sequence[Difference]:
     """Those that are seen twice: books are never read in one instant."""
     first = differences(await _books(cluster))
     await asyncio.sleep(POLL_SECONDS)
     return list(seen_twice(first, differences(await _books(cluster))))
 
 
-async def _books(cluster: BenchCluster) -> ClusterRecords:
-    """GPUShareNodes, pods and the extender's ledger: no kubelet is there."""
+async def _books(cluster: Ground) -> ClusterRecords:
+    """GPUShareNodes, pods and the ledger: no kubelet is there."""
     share_nodes = await _all(cluster.client, paths.SHARE_NODES)
     pods = await _all(cluster.client, paths.PODS)
-    ledger = read_ledger(json.loads(await cluster.extender_ledger()))
+    ledger = await cluster.ledger()
     by_node: dict[str, dict[str, PodRecord]] = defaultdict(dict)
     for pod in map(read_pod, pods):
         by_node[pod.node][pod.key.uid] = pod

@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.bench_cluster import BenchCluster
 from bench.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
 from bench.concurrency import for_each
 from bench.figures import Figure, NotMeasuredError, at_least
 from bench.fill_cluster import create_node, create_share_node
+from bench.ground import Ground
 from bench.prometheus_text import total
-from bench.rows.pending import is_refused
+from bench.waiting_pods import is_refused
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
@@ -33,7 +33,7 @@ BOUND_SECONDS = 90.0
 POLL_SECONDS = 0.1
 
 
-async def attempts(cluster: BenchCluster) -> list[Figure]:
+async def attempts(cluster: Ground) -> list[Figure]:
     """The most attempts that one of several such pods needed, by kube-scheduler's own count."""
     await cluster.only_objects()
     present, wanted = cluster.layout.nodes, max(cluster.size.one_of, cluster.layout.nodes)
@@ -100,26 +100,28 @@ async def _remove_pods(client: KubeClient) -> None:
                 raise
 
 
-async def _placed(cluster: BenchCluster, name: str) -> Placed:
+async def _placed(cluster: Ground, name: str) -> Placed:
     """Raises ``TimeoutError`` where it is not bound at all."""
-    counts = cluster.setting.backend == "KubeScheduler"
     before = await cluster.scheduler_metrics()
     begun = time.monotonic()
-    was_refused = await _until_bound(cluster.client, name)
+    was_refused = await _until_bound(
+        cluster.client, pending_pod(name, units=UNITS, scheduler=cluster.scheduler_name)
+    )
     seconds = time.monotonic() - begun
-    attempts = await _counted(cluster, before) if counts else None
+    attempts = await _counted(cluster, before) if cluster.shows_attempts else None
     return Placed(was_refused=was_refused, attempts=attempts, seconds=seconds)
 
 
-async def _until_bound(client: KubeClient, name: str) -> bool:
+async def _until_bound(client: KubeClient, body: Json) -> bool:
     """Creates the pod once it is watched for. Returns whether it was refused before it was bound."""
+    name = body["metadata"]["name"]
     collection = Collection(paths.pods(NAMESPACE), field_selector=f"metadata.name={name}")
     refused = False
     try:
         async with asyncio.timeout(BOUND_SECONDS):
             async for event in follow(client, collection):
                 if isinstance(event, Listed) and not event.items:
-                    await client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS))
+                    await client.create(paths.pods(NAMESPACE), body)
                     continue
                 pods = event.items if isinstance(event, Listed) else [event.item]
                 refused = refused or any(is_refused(pod) for pod in pods)
@@ -134,7 +136,7 @@ def is_bound(pod: Json) -> bool:
     return bool(pod["spec"].get("nodeName"))
 
 
-async def _counted(cluster: BenchCluster, before: str) -> float:
+async def _counted(cluster: Ground, before: str) -> float:
     """Returns the attempts of the one pod since. The scheduler counts a moment after the binding.
 
     Raises:

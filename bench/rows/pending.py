@@ -4,25 +4,16 @@ import asyncio
 import statistics
 
 from bench.bench_cluster import UNITS, BenchCluster, bound, median, rate
-from bench.cluster_objects import NAMESPACE, pending_pod
-from bench.concurrency import for_each
+from bench.cluster_objects import NAMESPACE
 from bench.figures import Figure, at_least, at_most, ratio
-from bench.prometheus_text import by_label, total
 from bench.schedule_throughput import measure
+from bench.scheduler_metrics import attempts, waiting_to_be_tried
+from bench.waiting_pods import refused, too_large_for_cards, versions
 
 from gpushare_core.kube import paths
-from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError
-from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.request import ApiRequest
 from gpushare_core.text.json_object import Json
 
-UNFIT_UNITS = 17
-"""More than a card has, and less than nodes have in sum: the extender is asked about each of them."""
-UNFIT_LABEL = "bench-unfit"
-PAGE = 1000
-TRIED_SECONDS = 600.0
-"""Until every pod that does not fit was refused once."""
 BOUND_SECONDS = 120.0
 REST_SECONDS = 120
 QUIET_SECONDS = 10.0
@@ -38,8 +29,6 @@ EVENT_OBJECT: Json = {
     "storageClassName": EVENT_NAME,
 }
 """Something that kube-scheduler watches and that means nothing."""
-QUEUES = "scheduler_pending_pods"
-ATTEMPTS = "scheduler_schedule_attempts_total"
 
 
 async def pending(cluster: BenchCluster) -> list[Figure]:
@@ -47,14 +36,10 @@ async def pending(cluster: BenchCluster) -> list[Figure]:
     that, are no longer tried; then once they were refused often, as in a cluster in which things happen."""
     alone = await _alone(cluster)
     count = cluster.size.unfit
-    try:
-        await for_each(range(count), lambda index: _create_unfit(cluster.client, index))
-        await asyncio.wait_for(_until_refused(cluster.client, count), TRIED_SECONDS)
+    async with refused(cluster.client, count, too_large_for_cards(cluster.scheduler_name)):
         again = await (_tried_again if cluster.setting.is_stock else _written_again)(cluster)
         first = await _rate_in_time(cluster)
         beside = await _refused_often(cluster) if cluster.size.unfit_rounds else None
-    finally:
-        await for_each(range(count), lambda index: _remove_unfit(cluster.client, index))
     others = f"beside {count:,} that do not fit"
     return [
         again,
@@ -96,7 +81,7 @@ async def _rate_in_time(cluster: BenchCluster) -> float:
         run = await measure(cluster.client, pods=cluster.size.pods, units=UNITS, deadline=BOUND_SECONDS)
     except TimeoutError:
         return 0.0
-    return run.rate if run.bound == run.created else run.bound / BOUND_SECONDS
+    return run.within(BOUND_SECONDS)
 
 
 async def _refused_often(cluster: BenchCluster) -> float:
@@ -144,10 +129,10 @@ async def _tried_again(cluster: BenchCluster) -> Figure:
 
 async def _written_again(cluster: BenchCluster) -> Figure:
     """The same by what is written into the pods, where nobody may read the scheduler's metrics from here."""
-    again, before = 0.0, await _versions(cluster.client)
+    again, before = 0.0, await versions(cluster.client)
     for _ in range(int(REST_SECONDS / QUIET_SECONDS)):
         await asyncio.sleep(QUIET_SECONDS)
-        after = await _versions(cluster.client)
+        after = await versions(cluster.client)
         again, before = len(after - before) / QUIET_SECONDS, after
         if not again:
             break
@@ -155,60 +140,7 @@ async def _written_again(cluster: BenchCluster) -> Figure:
     return Figure(name, again, "/s", at_most(0))
 
 
-async def _versions(client: KubeClient) -> set[str]:
-    """Returns the resource versions of the pods that do not fit: another one for each write."""
-    pages = client.pages(paths.pods(NAMESPACE), limit=PAGE, label_selector=f"{UNFIT_LABEL}=yes")
-    return {pod["metadata"]["resourceVersion"] async for page in pages for pod in page.items}
-
-
-def waiting_to_be_tried(metrics: str) -> float:
-    """Returns how many pods kube-scheduler is about to try, by what it tells Prometheus."""
-    queues = by_label(metrics, QUEUES, "queue")
-    return queues.get("active", 0) + queues.get("backoff", 0)
-
-
 async def _attempts_a_second(cluster: BenchCluster, seconds: float) -> float:
     before = attempts(await cluster.scheduler_metrics())
     await asyncio.sleep(seconds)
     return (attempts(await cluster.scheduler_metrics()) - before) / seconds
-
-
-def attempts(metrics: str) -> float:
-    """Returns how many attempts to schedule a pod have ended, by what it tells Prometheus."""
-    return total(metrics, ATTEMPTS)
-
-
-def _unfit_name(index: int) -> str:
-    return f"unfit-{index:05d}"
-
-
-async def _create_unfit(client: KubeClient, index: int) -> None:
-    body = pending_pod(_unfit_name(index), units=UNFIT_UNITS, labels={UNFIT_LABEL: "yes"})
-    await client.create(paths.pods(NAMESPACE), body)
-
-
-async def _remove_unfit(client: KubeClient, index: int) -> None:
-    path = paths.pod_path(NAMESPACE, _unfit_name(index))
-    try:
-        await client.send(ApiRequest(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
-    except ApiError as error:
-        if not error.is_not_found:
-            raise
-
-
-async def _until_refused(client: KubeClient, count: int) -> None:
-    """Returns once kube-scheduler has said of ``count`` pods that no node takes them."""
-    refused = set[str]()
-    collection = Collection(paths.pods(NAMESPACE), label_selector=f"{UNFIT_LABEL}=yes")
-    async for event in follow(client, collection):
-        pods = event.items if isinstance(event, Listed) else [event.item]
-        refused.update(pod["metadata"]["name"] for pod in pods if is_refused(pod))
-        if len(refused) >= count:
-            return
-
-
-def is_refused(pod: Json) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(
-        condition["type"] == "PodScheduled" and condition["status"] == "False" for condition in conditions
-    )

@@ -8,6 +8,9 @@ from typing import Any
 from bench import bench_cluster
 from bench.bench_cluster import BenchCluster, Setting
 from bench.cluster_objects import Layout
+from bench.engines import engine_cluster
+from bench.engines.engine import EXTENDER, PLUGIN, Engine
+from bench.engines.engine_cluster import EngineCluster
 from bench.installation import UNLIMITED
 from bench.rows import (
     candidates,
@@ -26,6 +29,8 @@ from bench.rows import (
     throughput,
     workplace,
 )
+from bench.rows.engines import exactness, preemption, resources, waiting
+from bench.rows.engines.throughput import shared as shared_by_engines
 from bench.rows.policy import PolicyCluster
 from bench.rows.scale_extender import sampled
 from bench.runner import Row, Stage
@@ -38,7 +43,7 @@ CANDIDATE_NODES = 1000
 
 def stages(size: Size) -> list[Stage[Any]]:
     """Returns everything that is measured at ``size``."""
-    return [_programs(size), *scale.stages(size), *_throughput(size), _policy(size)]
+    return [_programs(size), *scale.stages(size), *_throughput(size), *_engines(size), _policy(size)]
 
 
 def names() -> list[str]:
@@ -70,6 +75,11 @@ def _throughput(size: Size) -> Iterator[Stage[BenchCluster]]:
         if nodes in size.dedicated:
             dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
             yield _cluster(dedicated, "the stock client unlimited", size, _dedicated_rows(size, nodes))
+            for backend in ("Dedicated", "KubeScheduler"):
+                plugin = Setting(
+                    layout=layout, backend=backend, engine=PLUGIN.name, scheduler_flags=UNLIMITED
+                )
+                yield _cluster(plugin, "the stock client unlimited", size, [_ordinary(nodes)])
 
 
 def _cluster(
@@ -77,7 +87,8 @@ def _cluster(
 ) -> Stage[BenchCluster]:
     """``client``: how kube-scheduler's client is limited."""
     nodes = setting.layout.nodes
-    name = f"{nodes:,} nodes, backend {setting.backend}, {client}"
+    engine = f" with engine {setting.engine}" if setting.engine else ""
+    name = f"{nodes:,} nodes, backend {setting.backend}{engine}, {client}"
     return Stage(name, partial(bench_cluster.entered, setting, size), tuple(rows), 300.0 + nodes)
 
 
@@ -109,6 +120,48 @@ def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
         yield _pending()
         if nodes == max(size.nodes):
             yield _one_node()
+
+
+def _engines(size: Size) -> Iterator[Stage[EngineCluster]]:
+    """Clusters on which engines take turns. The first one waits for the scheduler to be compiled."""
+    for nodes in size.nodes:
+        entered = partial(engine_cluster.entered, Layout(nodes=nodes), size)
+        yield Stage(
+            f"{nodes:,} nodes, engines in turns", entered, tuple(_engine_rows(size, nodes)), 900.0 + nodes
+        )
+
+
+def _engine_rows(size: Size, nodes: int) -> Iterator[Row[EngineCluster]]:
+    yield Row("engine-shared", "Shared pods of each engine beside plain ones", shared_by_engines, HOUR)
+    for count in size.waiting:
+        measure = partial(waiting.beside, count=count)
+        yield Row("engine-waiting", f"Beside {count:,} pods that cannot be bound", measure, 2 * HOUR)
+    for engine in (PLUGIN, EXTENDER):
+        yield from _rows_of_engine(engine, size, nodes)
+    yield Row("engine-ordinary", "Ordinary pods, with and without the plugin", resources.ordinary, HOUR)
+    if nodes == max(size.nodes):
+        yield Row("engine-memory", "Memory of kube-scheduler with the plugin", resources.memory, HOUR)
+    if size.churn_seconds and nodes == size.churn_nodes:
+        measure = partial(exactness.on_engine, engine=PLUGIN, measured=churn.churn)
+        yield Row("engine-churn", "Churn, engine Plugin", measure, size.churn_seconds + HOUR / 2)
+
+
+def _rows_of_engine(engine: Engine, size: Size, nodes: int) -> Iterator[Row[EngineCluster]]:
+    """What needs no turns: what is exact is so whatever the machine does meanwhile."""
+    named, on_engine = f"engine {engine.name}", partial(exactness.on_engine, engine=engine)
+    storms, one = partial(on_engine, measured=storm.storm), partial(on_engine, measured=one_node.attempts)
+    attempts, preempt = (
+        partial(waiting.attempts, engine=engine),
+        partial(preemption.preemption, engine=engine),
+    )
+    yield Row("engine-attempts", f"Attempts of pods that wait, {named}", attempts, HOUR)
+    yield Row("engine-preemption", f"A card is freed, {named}", preempt, HOUR / 2)
+    yield Row("engine-storm", f"Storm of binds, {named}", storms, _seconds(nodes))
+    yield Row(
+        "engine-bursts", f"Halves of cards, {named}", partial(exactness.bursts, engine=engine), HOUR / 4
+    )
+    if nodes == max(size.nodes):
+        yield Row("engine-one-node", f"One node fits, {named}", one, HOUR / 2)
 
 
 def _pending() -> Row[BenchCluster]:

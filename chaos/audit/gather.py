@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,10 +11,12 @@ import grpc.aio
 
 from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
+from chaos.audit.scheduler_book import read_schedulers
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
+from gpushare_core.api.enums import Engine
 from gpushare_core.audit.difference import DifferenceKind
-from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
+from gpushare_core.audit.readers import named_pods, read_environment, read_pod, read_share_node
 from gpushare_core.audit.records import (
     ClusterRecords,
     ContainerKey,
@@ -49,7 +51,8 @@ class Reading:
     """All books, read once."""
 
     books: Mapping[str, ClusterRecords]
-    """Control plane whose extender's ledger the books contain -> the books; "" where no extender responds."""
+    """Whose ledger the books contain, a control plane with its extender or a pod of kube-scheduler -> the
+    books; "" where nobody tells a ledger."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Book that has to exist in quiet -> why it could not be read."""
 
@@ -59,6 +62,8 @@ class Gatherer:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._named: dict[str, PodKey] = {}
+        """UID -> pod that some GPUShareNode has named."""
 
     async def __aenter__(self) -> "Gatherer":
         self._channels = {node: _channel(self._world.node_file(node, SOCKET)) for node in WORKERS}
@@ -75,13 +80,23 @@ class Gatherer:
             pods, share_nodes = await asyncio.gather(
                 self._world.client.get(PODS), self._world.client.get(SHARE_NODES)
             )
+            self._named |= {pod.uid: pod for item in share_nodes["items"] for pod in named_pods(item)}
+            ledgers = await self._ledgers()
         except (ApiError, UnreachableError) as error:
             raise UnreadableBooksError(f"the API server does not answer: {error}") from error
-        ledgers = await asyncio.to_thread(read_extenders, self._world.cluster)
+        read = {keeper: ledger for keeper, ledger in ledgers.items() if ledger is not None}
         bound = _by_node(pods["items"])
         statuses = {item["metadata"]["name"]: item for item in share_nodes["items"]}
         nodes = [await self._node(node, bound[node], statuses.get(node)) for node in WORKERS]
-        return Reading(by_extender(nodes, ledgers), dict(unread(nodes, ledgers)))
+        missing = [keeper for keeper, ledger in ledgers.items() if ledger is None]
+        return Reading(by_keeper(nodes, read), dict(unread(nodes, missing)))
+
+    async def _ledgers(self) -> dict[str, Mapping[str, LedgerRecord] | None]:
+        """Returns who keeps one -> the ledger, by node; None where it cannot be read now."""
+        if self._world.engine is Engine.PLUGIN:
+            return await read_schedulers(self._world, self._named)
+        found = await asyncio.to_thread(read_extenders, self._world.cluster)
+        return {control_plane: found.get(control_plane) for control_plane in CONTROL_PLANES}
 
     async def _node(self, node: str, pods: Mapping[str, PodRecord], status: Json | None) -> NodeRecords:
         """The kubelet's own books last, as the auditor asks for."""
@@ -119,10 +134,10 @@ class Gatherer:
             return None
 
 
-def by_extender(
+def by_keeper(
     nodes: Iterable[NodeRecords], ledgers: Mapping[str, Mapping[str, LedgerRecord]]
 ) -> dict[str, ClusterRecords]:
-    """Returns control plane -> the books of ``nodes`` with its extender's ledger."""
+    """Returns who keeps a ledger -> the books of ``nodes`` with that ledger."""
     if not ledgers:
         return {"": ClusterRecords({node.node: node for node in nodes})}
     every = list(nodes)
@@ -134,18 +149,17 @@ def by_extender(
     }
 
 
-def unread(nodes: Iterable[NodeRecords], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
+def unread(nodes: Iterable[NodeRecords], missing: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yields book that is missing -> why: a book that is not read is not compared, which nobody would
-    notice."""
+    notice. ``missing``: who keeps a ledger that could not be read."""
     for node in nodes:
         if node.share_node is not None and node.share_node.cards:
             if node.resources is None:
                 yield f"PodResources of {node.node}", "its kubelet does not answer"
             if node.checkpoint is None:
                 yield f"checkpoint of {node.node}", "it is not there, or no JSON"
-    for control_plane in CONTROL_PLANES:
-        if control_plane not in ledgers:
-            yield f"ledger of {control_plane}", "its extender does not answer, or its keys are not there"
+    for keeper in missing:
+        yield f"ledger of {keeper}", "nobody answers there, or the keys are not there"
 
 
 def without_abandoned(

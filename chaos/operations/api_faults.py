@@ -16,8 +16,11 @@ from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.proxy.fault import ApiFault, Manner
 from chaos.world import World
+from gpushare_core.api.enums import Engine
 
 OPERATOR, PLUGIN, EXTENDER = "gpushare-operator", "gpushare-plugin", "gpushare-extender"
+SCHEDULER = "gpushare-scheduler"
+"""In place of the extender where kube-scheduler has the plugin."""
 PROGRAMS: tuple[tuple[str, ...], ...] = ((), (OPERATOR,), (PLUGIN,), (EXTENDER,), (PLUGIN, EXTENDER))
 """Our ServiceAccounts; none stands for whoever asks."""
 SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -41,7 +44,7 @@ class _ApiFault(Fault, frozen=True, kw_only=True):
         return f"api/{id(self)}"
 
     async def run(self, world: World) -> None:
-        world.facts[self._key] = await world.api_proxy.begin(self.fault)
+        world.facts[self._key] = await world.api_proxy.begin(with_engine(self.fault, world.engine))
 
     async def heal(self, world: World) -> None:
         """Nobody may have asked for what it breaks meanwhile."""
@@ -53,6 +56,21 @@ class _ApiFault(Fault, frozen=True, kw_only=True):
     def _needs_no_call(self) -> bool:
         """Whether it resets all connections by itself, without waiting for requests."""
         return self.fault.manner is Manner.REFUSED
+
+
+def with_engine(fault: ApiFault, engine: Engine) -> ApiFault:
+    """Returns ``fault`` for the programs that run with ``engine``.
+
+    Watches of kube-scheduler are not hung: what notices a dead connection is HTTP/2, which the proxy does not
+    speak.
+    """
+    if engine is Engine.EXTENDER:
+        return fault
+    if fault.manner is Manner.HUNG:
+        programs = tuple(name for name in fault.programs or (OPERATOR, PLUGIN) if name != EXTENDER)
+        return msgspec.structs.replace(fault, programs=programs or (OPERATOR, PLUGIN))
+    programs = tuple(SCHEDULER if name == EXTENDER else name for name in fault.programs)
+    return msgspec.structs.replace(fault, programs=programs)
 
 
 class Refused(_ApiFault, frozen=True, kw_only=True, tag="api.refused"):

@@ -30,6 +30,8 @@ RESERVED = ("0", "512Mi", "1Gi", "5Gi")
 DIALECTS = ("gpushare.io", "aliyun.com", "aliyun.com", "volcano.sh", "enflame.com", "tuya.com")
 LASTS = (2.0, 6.0)
 """Seconds."""
+ENGINE_LASTS = (2.0, 30.0)
+"""Seconds: in the middle of the change, and until the other engine has placed pods."""
 GONE_SECONDS = 200.0
 """For a policy that was deleted: kube-schedulers are restored one after the other."""
 OVERLAPPING = "overlapping"
@@ -177,6 +179,10 @@ class DeleteWithoutManifest(Delete, frozen=True, kw_only=True, tag="policy.delet
 
 class ChangeBackend(_Edit, frozen=True, kw_only=True, tag="policy.backend"):
     """Schedulers are connected in another way for a while: each is restored, and edited again."""
+
+
+class ChangeEngine(_Edit, frozen=True, kw_only=True, tag="policy.engine"):
+    """The other engine places pods for a while. No pod that has units moves, and none is bound twice."""
 
 
 class MoveNode(_Edit, frozen=True, kw_only=True, tag="policy.move-node"):
@@ -346,6 +352,13 @@ def draw_backend(random: Random, known: Known) -> Operation:
     return ChangeBackend(policies=changed, back=back, seconds=lasts(random))
 
 
+def draw_engine(random: Random, known: Known) -> Operation:
+    back, changed = everything(known), copy.deepcopy(everything(known))
+    for body in changed:
+        body["spec"]["scheduler"] = {"backend": "Dedicated", "engine": "Extender"}
+    return ChangeEngine(policies=changed, back=back, seconds=random.choice(ENGINE_LASTS))
+
+
 def draw_move(random: Random, known: Known) -> Operation:
     before = current(known, random.choice(list(BASE)))
     node = random.choice(before["spec"]["nodes"])["names"][0]
@@ -381,3 +394,8 @@ KINDS: Sequence[Kind] = (
     Kind(operation=DeleteWithoutManifest, weight=0.3, draw=draw_delete_manifest_away, at_most=1),
     Kind(operation=ChangeBackend, weight=0.3, draw=draw_backend, at_most=1),
 )
+
+OF_STATIC_PODS: frozenset[type[Operation]] = frozenset({DeleteWithoutManifest, ChangeBackend})
+"""Operations on the cluster's own kube-scheduler while it is edited."""
+PLUGIN_KINDS: Sequence[Kind] = (Kind(operation=ChangeEngine, weight=0.5, draw=draw_engine, at_most=5),)
+"""In place of these where a kube-scheduler of our own has the plugin."""

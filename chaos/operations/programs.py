@@ -166,6 +166,17 @@ class DeleteOperator(_DeletePod, frozen=True, kw_only=True, tag="operator.delete
     program: ClassVar[str] = OPERATOR
 
 
+class DeleteScheduler(_DeletePod, frozen=True, kw_only=True, tag="scheduler.delete"):
+    program: ClassVar[str] = SCHEDULER
+
+
+class OversleepScheduler(_Pause, frozen=True, kw_only=True, tag="scheduler.oversleep"):
+    """A kube-scheduler with the plugin pauses past its Lease, in the middle of binds. Where it led, another
+    one leads meanwhile, and the paused one must not bind any more when it wakes."""
+
+    program: ClassVar[str] = SCHEDULER
+
+
 class OversleepOperator(_Pause, frozen=True, kw_only=True, tag="operator.oversleep"):
     """Every operator pauses past its Lease: afterwards none may write by what it knew before."""
 
@@ -218,6 +229,11 @@ def draw_oversleep_scheduling(random: Random, _: Known) -> Operation:
     return OversleepScheduling(node=random.choice(CONTROL_PLANES), seconds=seconds)
 
 
+def draw_oversleep_scheduler(random: Random, _: Known) -> Operation:
+    seconds = past(max(LEASE[EXTENDER], LEASE[SCHEDULER]), random)
+    return OversleepScheduler(which=_which(random), seconds=seconds)
+
+
 def past(lease: float, random: Random) -> float:
     """Returns the seconds after which another process has the Lease, even if it was renewed a moment ago."""
     return round(lease + random.uniform(3, 9), 1)
@@ -251,3 +267,13 @@ KINDS = (
     Kind(operation=OversleepOperator, weight=0.2, draw=draw_oversleep_operator, at_most=5),
     Kind(operation=OversleepScheduling, weight=0.4, draw=draw_oversleep_scheduling, at_most=15),
 )
+
+NEED_EXTENDER: frozenset[type[Operation]] = frozenset(
+    {KillExtender, PauseExtender, DeleteExtender, OversleepScheduling}
+)
+"""Operations on the extender."""
+PLUGIN_KINDS = (
+    Kind(operation=DeleteScheduler, weight=1, draw=draw_delete(DeleteScheduler)),
+    Kind(operation=OversleepScheduler, weight=0.4, draw=draw_oversleep_scheduler, at_most=15),
+)
+"""In place of these where kube-scheduler has the plugin."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from chaos.operation import Kind
+from chaos.operation import Kind, Operation
 from chaos.operations import (
     api_faults,
     cards,
@@ -17,6 +17,7 @@ from chaos.operations import (
     policies,
     programs,
 )
+from gpushare_core.api.enums import Engine
 
 KINDS: Sequence[Kind] = (
     *pods.KINDS,
@@ -32,3 +33,21 @@ KINDS: Sequence[Kind] = (
     *manifests.KINDS,
     *hostctl_runs.KINDS,
 )
+"""Those with the extender beside the cluster's own kube-scheduler."""
+
+_PLUGIN_KINDS: Sequence[Kind] = (*programs.PLUGIN_KINDS, *policies.PLUGIN_KINDS)
+_NOT_WITH_PLUGIN: frozenset[type[Operation]] = frozenset(
+    {
+        *programs.NEED_EXTENDER,
+        *policies.OF_STATIC_PODS,
+        *(kind.operation for kind in (*manifests.KINDS, *hostctl_runs.KINDS)),
+    }
+)
+ALL_KINDS: Sequence[Kind] = (*KINDS, *_PLUGIN_KINDS)
+
+
+def kinds_of(engine: Engine) -> Sequence[Kind]:
+    """Returns the kinds that can be done where ``engine`` places pods."""
+    if engine is Engine.EXTENDER:
+        return KINDS
+    return tuple(kind for kind in ALL_KINDS if kind.operation not in _NOT_WITH_PLUGIN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.operation import Operation
-from chaos.operations.table import KINDS
+from chaos.operations.table import ALL_KINDS
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,4 +60,4 @@ def rounds(steps: Sequence[Step]) -> list[list[Step]]:
     return [list(group) for _, group in groupby(steps, key=lambda step: step.round)]
 
 
-_TYPES = {kind.name: kind.operation for kind in KINDS}
+_TYPES = {kind.name: kind.operation for kind in ALL_KINDS}

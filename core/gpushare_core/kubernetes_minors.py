@@ -26,6 +26,9 @@ MINORS = tuple(KubernetesMinor(1, minor) for minor in range(OLDEST.minor, NEWEST
 SCHEDULER_CONFIGURATION = KubernetesMinor(1, 25)
 """The first kube-scheduler that reads ``kubescheduler.config.k8s.io/v1``."""
 RANGE = f"{OLDEST} to {NEWEST}"
+ENGINE_MINORS = tuple(KubernetesMinor(1, minor) for minor in (35, 36, 37))
+"""For which ``scheduler/`` is built: an image of our kube-scheduler each."""
+ENGINE_RANGE = f"{ENGINE_MINORS[0]} to {ENGINE_MINORS[-1]}"
 
 _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?![0-9])")
 
@@ -38,6 +41,18 @@ def minor_of(version: str) -> KubernetesMinor | None:
     """
     found = _VERSION.match(version)
     return KubernetesMinor(whole_number(found[1]), whole_number(found[2])) if found else None
+
+
+def engine_minor(server: KubernetesMinor) -> KubernetesMinor | None:
+    """Returns the minor of our kube-scheduler for an API server of minor ``server``; None if there is none.
+
+    It may be one minor older than the server, never newer. Source: Kubernetes' version skew policy.
+
+    >>> [str(engine_minor(KubernetesMinor(1, minor))) for minor in (34, 35, 37, 38, 39)]
+    ['None', '1.35', '1.37', '1.37', 'None']
+    """
+    allowed = (server, server._replace(minor=server.minor - 1))
+    return next((minor for minor in allowed if minor in ENGINE_MINORS), None)
 
 
 class KubernetesSupport(StrEnum):
@@ -163,6 +178,14 @@ _OF_THE_SERVER = (
         ),
     ),
     KubernetesFeature(
+        name="CRDValidationRatcheting of a status",
+        used_by="`crds/`",
+        purpose="the same for the status of such an object, which the operator and the plugin write",
+        states=(_state(33, FeatureStage.STABLE),),
+        where_missing="the API server refuses the status until somebody corrects the object: the log of the"
+        " operator or of the plugin names the field",
+    ),
+    KubernetesFeature(
         name="Binding with annotations and the pod's UID",
         used_by="extender",
         purpose="writes the node and the card in one step, for this pod and not one of its name",
@@ -240,6 +263,14 @@ _OF_THE_SCHEDULER = (
         purpose="kube-scheduler evicts in the background; the extender holds the card meanwhile",
         states=(_state(32, FeatureStage.ALPHA, is_on=False), _state(33, FeatureStage.BETA)),
         where_missing="kube-scheduler evicts before it goes on with other pods; the extender does the same",
+    ),
+    KubernetesFeature(
+        name="End of a nomination",
+        used_by="extender: nominations",
+        purpose="kube-scheduler tries other pods again as soon as a nomination ends that kept units from"
+        " them",
+        states=(_state(33, FeatureStage.STABLE),),
+        where_missing="it tries them after five minutes at most",
     ),
     KubernetesFeature(
         name="NominatedNodeNameForExpectation",

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.placement.node_ranking import MAX_WEIGHT, WEIGHT
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.version import VERSION
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"
@@ -19,12 +22,45 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _EXTENDER_GROUP = 65532
 _DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*")
 _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Exits with code 2, as argparse does, when the options are wrong."""
-    return _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if "extender_url" in options:
+        _check_engine(parser, options)
+    return options
+
+
+def _check_engine(parser: Parser, options: argparse.Namespace) -> None:
+    """Ends the program where an option is missing, or is of the other engine."""
+    needed = {"extender_url": Engine.EXTENDER}
+    if options.command == "install":
+        needed |= {"scheduler_image": Engine.PLUGIN, "lease_namespace": Engine.PLUGIN}
+    chosen = _chosen_engine(options)
+    for name, engine_name in needed.items():
+        if bool(getattr(options, name)) != (engine_name is chosen):
+            option = f"--{name.replace('_', '-')}"
+            parser.error(f"{option} is needed with --engine {engine_name}, and only there")
+
+
+def _chosen_engine(options: argparse.Namespace) -> Engine:
+    return Engine(getattr(options, "engine", Engine.EXTENDER))
+
+
+def engine(options: argparse.Namespace) -> EngineEntry:
+    """Returns what places pods, as kube-scheduler's configuration is to say it."""
+    if _chosen_engine(options) is Engine.EXTENDER:
+        return extender_entry(options)
+    return PluginEntry(
+        lease_namespace=options.lease_namespace,
+        resources=tuple(dict.fromkeys((*options.managed_resource, *options.ignored_resource))),
+        weight=options.weight,
+        image=getattr(options, "scheduler_image", ""),
+    )
 
 
 def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
@@ -41,7 +77,7 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
 def _parser() -> Parser:
     parser = Parser(
         prog="gpushare-hostctl",
-        description="Connect a control-plane node's kube-scheduler to the extender, or disconnect it.",
+        description="Have a control-plane node's kube-scheduler place pods by cards, or undo that.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
@@ -49,9 +85,21 @@ def _parser() -> Parser:
     )
     common = _common_options()
     install = commands.add_parser(
-        "install", parents=[common], help="add the extender and wait for the scheduler"
+        "install", parents=[common], help="connect the scheduler to what places pods, and wait for it"
     )
+    _add_engine(install)
     _add_extender_options(install)
+    install.add_argument(
+        "--scheduler-image",
+        type=_image,
+        metavar="IMAGE",
+        help=f"with --engine {Engine.PLUGIN}: of the kube-scheduler with the plugin; the node has it already",
+    )
+    install.add_argument(
+        "--lease-namespace",
+        metavar="NAMESPACE",
+        help=f"with --engine {Engine.PLUGIN}: of the Lease by which one program binds",
+    )
     install.add_argument(
         "--rolled-back-inputs",
         metavar="DIGEST",
@@ -77,12 +125,22 @@ def _parser() -> Parser:
 
 def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated = commands.add_parser(
-        "dedicated", help="in a pod: make configuration and keys for its kube-scheduler and extender"
+        "dedicated", help="in a pod: make what its kube-scheduler, and its extender, need"
     )
+    _add_engine(dedicated)
     _add_extender_options(dedicated)
     dedicated.add_argument("--folder", type=Path, required=True, help="that both containers mount")
     dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
     dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
+
+
+def _add_engine(parser: Parser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=[*Engine],
+        default=Engine.EXTENDER,
+        help="what places pods: the extender, or the plugin of our own kube-scheduler (%(default)s)",
+    )
 
 
 def _add_log_folder(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -134,7 +192,7 @@ def _common_options() -> Parser:
 
 
 def _add_extender_options(parser: Parser) -> None:
-    parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:22766")
+    parser.add_argument("--extender-url", type=_url, help="such as https://127.0.0.1:22766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"
     )
@@ -164,6 +222,12 @@ def _url(text: str) -> str:
     valid = valid or (parts.scheme == "https" and parts.hostname in _LOOPBACK)
     expected = "an http:// URL, or an https:// one of 127.0.0.1, [::1] or localhost"
     return _checked(text, valid=valid, expected=expected).rstrip("/")
+
+
+def _image(text: str) -> str:
+    return _checked(
+        text, valid=bool(_IMAGE.fullmatch(text)), expected="an image such as gpushare-scheduler:1"
+    )
 
 
 def _seconds(text: str) -> float:

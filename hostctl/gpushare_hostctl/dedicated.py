@@ -1,4 +1,4 @@
-"""Configuration and keys for kube-scheduler and extender of one pod, in a folder that ends with the pod."""
+"""What kube-scheduler, and extender, of one pod need, in a folder that ends with the pod."""
 
 import logging
 from dataclasses import replace
@@ -6,7 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from gpushare_hostctl.decide.scheduler import key_pairs, scheduler_config
-from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, DedicatedProfile, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import DedicatedProfile, EngineEntry
 
 CONFIGURATION = "kube-scheduler.yaml"
 CLIENT = "client.pem"
@@ -16,19 +18,27 @@ AUTHORITIES = "authorities.pem"
 _LOG = logging.getLogger(__name__)
 
 
-def run(folder: Path, profile: DedicatedProfile, extender: ExtenderEntry, *, now: datetime) -> None:
-    """Writes configuration and keys anew. The authority's key is kept nowhere. Raises OSError."""
+def run(folder: Path, profile: DedicatedProfile, engine: EngineEntry, *, now: datetime) -> None:
+    """Writes the configuration anew, and for an extender the keys. The authority's key is kept nowhere.
+
+    Raises OSError.
+    """
+    for name, content in _files(folder, profile, engine, now).items():
+        _write(folder / name, content)
+    _LOG.info("kube-scheduler of this pod has what it needs in %s", folder)
+
+
+def _files(folder: Path, profile: DedicatedProfile, engine: EngineEntry, now: datetime) -> dict[str, bytes]:
+    if isinstance(engine, PluginEntry):
+        return {CONFIGURATION: scheduler_config.for_dedicated(profile, engine)}
     keys = key_pairs.for_pod(now)
     tls = ClientTls(client=str(folder / CLIENT), trusted=str(folder / AUTHORITIES))
-    files = {
+    return {
         AUTHORITIES: keys.trusted_pem,
         SERVER: keys.server.encode(),
         CLIENT: keys.client.encode(),
-        CONFIGURATION: scheduler_config.for_dedicated(profile, replace(extender, tls=tls)),
+        CONFIGURATION: scheduler_config.for_dedicated(profile, replace(engine, tls=tls)),
     }
-    for name, content in files.items():
-        _write(folder / name, content)
-    _LOG.info("kube-scheduler and extender of this pod have what they need in %s", folder)
 
 
 def _write(path: Path, content: bytes) -> None:

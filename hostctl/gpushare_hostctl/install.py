@@ -1,4 +1,4 @@
-"""Puts the extender into kube-scheduler and waits until that serves again, or rolls back."""
+"""Connects kube-scheduler to what places pods by cards and waits until it serves again, or rolls back."""
 
 import logging
 import math
@@ -12,10 +12,11 @@ from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.run.record import InstallationRecord, PendingRestart
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.run.snapshot import File, HostSnapshot
-from gpushare_hostctl.decide.scheduler import health_endpoint, manifest
+from gpushare_hostctl.decide.scheduler import health_endpoint, manifest, manifest_edit
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
@@ -40,7 +41,7 @@ class _Installation:
     snapshot: HostSnapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
-    extender: ExtenderEntry
+    engine: EngineEntry
     mutual_tls: MutualTls
     keys: Keys | None
     """Where the extender is called by HTTPS."""
@@ -57,7 +58,7 @@ class _Installation:
 
 def run(
     node: ControlPlaneNode,
-    extender: ExtenderEntry,
+    engine: EngineEntry,
     mutual_tls: MutualTls,
     *,
     rolled_back_inputs: str | None = None,
@@ -75,7 +76,7 @@ def run(
     """
 
     def attempt(deadline: float) -> Report:
-        installation = _prepare(node, extender, mutual_tls, deadline=deadline)
+        installation = _prepare(node, engine, mutual_tls, deadline=deadline)
         result = _attempt(installation, rolled_back_inputs)
         renew_after = installation.keys.renew_after if installation.keys else None
         return replace(result, inputs=installation.inputs, renew_after=renew_after)
@@ -96,22 +97,22 @@ def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> Rep
 
 
 def _prepare(
-    node: ControlPlaneNode, extender: ExtenderEntry, mutual_tls: MutualTls, *, deadline: float
+    node: ControlPlaneNode, engine: EngineEntry, mutual_tls: MutualTls, *, deadline: float
 ) -> _Installation:
     snapshot = node.snapshot()
     base = plan.base_manifest(snapshot)
     source = node.read_config_source(base)
-    keys = ensure_keys(node, mutual_tls) if extender.uses_https else None
-    install_plan = plan.install(snapshot, source=source, extender=extender, keys=keys)
+    keys = ensure_keys(node, mutual_tls) if engine.needs_keys else None
+    install_plan = plan.install(snapshot, source=source, engine=engine, keys=keys)
     return _Installation(
         node=node,
         snapshot=snapshot,
         plan=install_plan,
         endpoint=_endpoint(install_plan),
-        extender=extender,
+        engine=engine,
         mutual_tls=mutual_tls,
         keys=keys,
-        inputs=plan.digest_of_inputs(base, source=source, extender=extender, timeout=node.waiter.timeout),
+        inputs=plan.digest_of_inputs(base, source=source, engine=engine, timeout=node.waiter.timeout),
         deadline=deadline,
     )
 
@@ -129,8 +130,8 @@ def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
 
 def _edit_manifest(installation: _Installation) -> Report:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
-    if installation.keys is not None:
-        url, deadline = installation.extender.url, installation.deadline
+    if isinstance(installation.engine, ExtenderEntry) and installation.keys is not None:
+        url, deadline = installation.engine.url, installation.deadline
         await_extender(node, installation.mutual_tls, url=url, keys=installation.keys, deadline=deadline)
     before = _probe_before(installation)
     current = snapshot.manifest or install_plan.base
@@ -147,7 +148,7 @@ def _edit_manifest(installation: _Installation) -> Report:
             was_read = None  # a kube-scheduler of the earlier manifest reads it, too
         _await_restart(installation, before=before.process, fallback=fallback, was_read=was_read)
     _finish(installation)
-    return Report(result="Installed", message="kube-scheduler is back and asks the extender")
+    return Report(result="Installed", message=f"kube-scheduler is back and {installation.engine.effect}")
 
 
 def _complete(installation: _Installation) -> Report:
@@ -162,7 +163,9 @@ def _complete(installation: _Installation) -> Report:
         _await_restart(installation, before=pending.before, fallback=installation.plan.base)
     _finish(installation)
     if installed:
-        return Report(result="AlreadyInstalled", message="kube-scheduler asks the extender and serves")
+        return Report(
+            result="AlreadyInstalled", message=f"kube-scheduler {installation.engine.effect} and serves"
+        )
     return Report(result="Installed", message="the files beside the manifest are complete again")
 
 
@@ -190,7 +193,7 @@ def _probe_before(installation: _Installation) -> ProbeResult:
 
 def _has_our_edit(installation: _Installation, file: File | None) -> bool:
     folder = installation.node.paths.folder
-    return file is not None and manifest.has_our_edit(manifest.parse(file.content), folder=folder)
+    return file is not None and manifest_edit.has_our_edit(manifest.parse(file.content), folder=folder)
 
 
 def _write_files(installation: _Installation, stored: InstallationRecord) -> None:
@@ -255,7 +258,7 @@ def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerN
     node = installation.node
     _LOG.error("rolling back: %s", cause)
     node.write_manifest(fallback, expected=installation.plan.manifest)
-    tried = f"with the extender {installation.extender.url} {cause}; the earlier manifest is back"
+    tried = f"with {installation.engine} {cause}; the earlier manifest is back"
     try:
         node.waiter.until_serving(installation.endpoint, lasting=node.waiter.proven)
     except (SchedulerNotServingError, StoppedError) as error:
@@ -283,3 +286,6 @@ def _finish(installation: _Installation) -> None:
         node.write_record(install_plan.record)
     names = (record.FILE_NAME, install_plan.backup_name, install_plan.config_name)
     node.keep_only(names, key_files=install_plan.key_files)
+    if not isinstance(installation.engine, ExtenderEntry):
+        # Its kube-scheduler called the extender of this host, and nobody else does.
+        node.remove_keys()

@@ -106,8 +106,8 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
 
 def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> Report:
     if options.command == "install":
-        entry = arguments.extender_entry(options)
-        return install.run(node, entry, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
+        engine = arguments.engine(options)
+        return install.run(node, engine, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
     if options.command == "keys":
         return mutual_tls.run(node, _mutual_tls(options))
     return restore.run(node)
@@ -155,9 +155,9 @@ def _render(options: argparse.Namespace) -> ExitCode:
 def _dedicated(options: argparse.Namespace) -> ExitCode:
     profile = DedicatedProfile(options.scheduler_name, options.lease_namespace)
     try:
-        dedicated.run(options.folder, profile, arguments.extender_entry(options), now=utc_now())
+        dedicated.run(options.folder, profile, arguments.engine(options), now=utc_now())
     except OSError as error:
-        _LOG.error("cannot write what kube-scheduler and extender of this pod need: %s", error)
+        _LOG.error("cannot write what kube-scheduler of this pod needs: %s", error)
         return ExitCode.RETRY
     return ExitCode.OK
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from gpushare_localcluster import preflight
-from gpushare_localcluster.build.binary import ensure_binary
+from gpushare_localcluster.build.binary import SCHEDULER, ensure_binary, ensure_program
 from gpushare_localcluster.build.container_runtime import ensure_runtime
 from gpushare_localcluster.build.minors import CHOICE, MINORS, Minor, chosen_minor, minor_named
 from gpushare_localcluster.build.modules import ensure_helm, ensure_volcano
@@ -97,6 +97,9 @@ def _add_build(commands: Commands) -> None:
     build = _command(commands, "build", "build the cluster's program and print its path")
     build.add_argument(
         "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
+    )
+    build.add_argument(
+        "--scheduler", action="store_true", help="build the checkout's own kube-scheduler instead"
     )
     build.add_argument("--volcano", action="store_true", help="build Volcano's scheduler instead")
     build.add_argument("--helm", action="store_true", help="build Helm instead")
@@ -196,7 +199,9 @@ def _preflight(_: argparse.Namespace) -> None:
 def _build(options: argparse.Namespace) -> None:
     if not options.ignore_preflight_errors:
         preflight.check(preflight.Machine.this())
-    if options.volcano:
+    if options.scheduler:
+        _build_scheduler(_kubernetes(options))
+    elif options.volcano:
         print(ensure_volcano(report=to_stderr).scheduler)
     elif options.helm:
         print(ensure_helm(report=to_stderr))
@@ -204,6 +209,14 @@ def _build(options: argparse.Namespace) -> None:
         print(ensure_runtime(report=to_stderr).containerd)
     else:
         print(ensure_binary(minor=_kubernetes(options), report=to_stderr).path)
+
+
+def _build_scheduler(minor: Minor) -> None:
+    """What a cluster of the minor needs: nothing where the scheduler is not built of it."""
+    if minor in SCHEDULER.minors:
+        print(ensure_program(SCHEDULER, minor, report=to_stderr).path)
+    else:
+        to_stderr(f"there is none of Kubernetes {minor.name}: {SCHEDULER.sources} is not built of it")
 
 
 def _status(options: argparse.Namespace) -> int:

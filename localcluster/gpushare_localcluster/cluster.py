@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConf
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
+from gpushare_localcluster.images import ImagePrograms, replace_link
 from gpushare_localcluster.supervisor_client import (
     UPGRADE_SECONDS,
     ClusterStatus,
@@ -72,7 +72,7 @@ class LocalCluster:
         self._lock_file = self.directory / "lock"
         self._config_file = self.directory / "config.json"
         self._programs_image = self.directory / PROGRAMS_IMAGE
-        self._programs = self.directory / "programs"
+        self.images = ImagePrograms(self.directory / "programs")
         self._supervisor_log = self.directory / "supervisor.log"
         self._control_socket = self.directory / "control.sock"
         self._supervisor = SupervisorClient(self._control_socket)
@@ -112,8 +112,9 @@ class LocalCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         description = config.as_json(directory=self.directory, binaries=binaries, detach=detach)
         self._config_file.write_text(json.dumps(description, indent=2))
-        shutil.rmtree(self._programs, ignore_errors=True)
-        self._offer(*binaries.values())
+        self.images.clear()
+        for each in binaries.values():
+            self._offer(each)
         if config.containerd is not None:
             write_programs_image(binary, self._programs_image)
         # The socket of an earlier cluster must not look like this one's.
@@ -205,11 +206,8 @@ class LocalCluster:
     def binary(self) -> Binary:
         return self._binary_of(self.kubernetes)
 
-    def _offer(self, *binaries: Binary) -> None:
-        """Lets images whose tag is the version of one of these have its programs."""
-        self._programs.mkdir(exist_ok=True)
-        for binary in binaries:
-            replace_link(self._programs / binary.minor.version, binary.programs)
+    def _offer(self, binary: Binary) -> None:
+        self.images.add(binary.minor.version, binary.programs)
 
     def _binary_of(self, minor: Minor) -> Binary:
         if minor not in self._binaries:
@@ -457,13 +455,6 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
-
-
-def replace_link(link: Path, target: Path) -> None:
-    unfinished = link.with_name(f".{link.name}")
-    unfinished.unlink(missing_ok=True)
-    unfinished.symlink_to(target)
-    unfinished.rename(link)
 
 
 def fill(file: Path) -> None:

@@ -23,6 +23,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError, asked_to_wait
+from gpushare_core.kubernetes_minors import NEWEST
 from gpushare_core.process.arguments import Parser
 from gpushare_core.process.log import configure_logging, log_start
 from gpushare_core.process.version import VERSION
@@ -91,6 +92,7 @@ async def installed(credentials: Credentials, options: argparse.Namespace) -> In
         namespace=options.namespace,
         image=options.image or "",
         scheduler_image=options.scheduler_image,
+        engine_image=options.engine_image,
         programs=read_programs(options.programs),
     )
     if options.image:
@@ -237,7 +239,16 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--scheduler-image",
         default=SCHEDULER_IMAGE,
-        help="with backend Dedicated; without a tag it is that of the server's version (%(default)s)",
+        help="with backend Dedicated and engine Extender; without a tag it is that of the server's version"
+        " (%(default)s)",
+    )
+    options.add_argument(
+        "--engine-image",
+        type=_repository,
+        default="",
+        metavar="REPOSITORY",
+        help="of the images of gpushare's own kube-scheduler, for engine Plugin; without a tag, for each"
+        " minor version of Kubernetes has its own. Where not given: the operator's with -scheduler behind it",
     )
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
     options.add_argument(
@@ -267,6 +278,14 @@ def _add_commands(options: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--timeout", type=float, default=60.0, help="seconds in which to hear of the operator (%(default)s)"
     )
+
+
+def _repository(text: str) -> str:
+    if ":" in text.rpartition("/")[2] or "@" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has a tag or a digest; leave it out: the operator adds one such as {VERSION}-{NEWEST}"
+        )
+    return text
 
 
 def _lease_seconds(text: str) -> int:

@@ -12,6 +12,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kubernetes_minors import RANGE, KubernetesSupport, support_of
 from gpushare_core.text.json_object import Json
+from gpushare_operator.backends.kube_scheduler.engine import needs_scheduler_rights
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache, Change, Listing
@@ -38,7 +39,12 @@ from gpushare_operator.cluster.readers.pods import is_static
 from gpushare_operator.cluster.readers.schedulers import read_scheduler
 from gpushare_operator.cluster.readers.volcano import read_volcano_config
 from gpushare_operator.cluster.refusals import read_refusals
-from gpushare_operator.cluster.server import ServerVersions, read_kubernetes, read_server_facts
+from gpushare_operator.cluster.server import (
+    ServerVersions,
+    read_kubernetes,
+    read_scheduler_rights,
+    read_server_facts,
+)
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500
@@ -85,6 +91,10 @@ class Polls:
         scheduler = absent_scheduler(self.cache.snapshot())
         facts = await read_server_facts(self.api, scheduler) if scheduler else None
         self.cache.replace_server_facts(facts)
+        asks = needs_scheduler_rights(self.cache.snapshot())
+        self.cache.replace_scheduler_rights(
+            await read_scheduler_rights(self.api, self.namespace) if asks else None
+        )
 
     async def _schedulers(self) -> list[SchedulerObject]:
         """Returns the kube-schedulers that kubelets show; none without the right to read their pods."""

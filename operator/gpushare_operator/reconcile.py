@@ -12,6 +12,7 @@ from gpushare_core.kube.errors import asked_to_wait
 from gpushare_core.process.log import change_level, most_verbose
 from gpushare_operator.actions import Action, DeleteDaemonSet, Plan, target
 from gpushare_operator.apply import Applier, Failure, Writer
+from gpushare_operator.backends.kube_scheduler.engine import needs_scheduler_rights
 from gpushare_operator.backends.volcano.connection import locations
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.cache import Cache
@@ -149,7 +150,12 @@ class PolicyReconciler:
         snapshot = self.cache.snapshot()
         self._keep_log_level(snapshot)
         is_server_unknown = snapshot.server is None and absent_scheduler(snapshot)
-        if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
+        are_rights_unknown = snapshot.scheduler_rights is None and needs_scheduler_rights(snapshot)
+        if (
+            is_server_unknown
+            or are_rights_unknown
+            or set(locations(snapshot)) - set(snapshot.volcano_configs)
+        ):
             self.enqueue(SCHEDULERS)
         waits = self.scheduler_debounce.seconds_left(asked_connection(snapshot))
         plan = plan_cluster(snapshot, self.installation, self.now(), scheduler_waits=waits)

@@ -3,13 +3,30 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.fixtures import books_agree, connection, namespace, product, shared_policy, tight_policy
+from tests.e2e.fixtures import (
+    books_agree,
+    connection,
+    has_engine,
+    namespace,
+    product,
+    shared_policy,
+    tight_policy,
+)
 from tests.e2e.same_everywhere import reason
 
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
-__all__ = ["books_agree", "cluster", "connection", "namespace", "product", "shared_policy", "tight_policy"]
+__all__ = [
+    "books_agree",
+    "cluster",
+    "connection",
+    "has_engine",
+    "namespace",
+    "product",
+    "shared_policy",
+    "tight_policy",
+]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

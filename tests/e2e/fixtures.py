@@ -11,6 +11,7 @@ from tests.e2e.observe import PATIENCE, PODS, SHARE_NODES, Json, get, watch_unti
 from tests.e2e.product import Product, policy
 
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kubernetes_minors import KubernetesMinor, engine_minor
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
@@ -133,3 +134,13 @@ def await_agreement(cluster: LocalCluster, namespace: str) -> None:
         interval=0.5,
         explain=lambda: "; ".join(read_books(cluster, namespace).disagreements()),
     )
+
+
+def minor_of(cluster: LocalCluster) -> KubernetesMinor:
+    return KubernetesMinor(cluster.kubernetes.major, cluster.kubernetes.number)
+
+
+@pytest.fixture
+def has_engine(cluster: LocalCluster) -> None:
+    if engine_minor(minor_of(cluster)) is None:
+        pytest.skip(f"there is no kube-scheduler of ours for {cluster.kubernetes.name}")

@@ -1,4 +1,4 @@
-"""Building the image as a user does, on a base that needs no registry; what is slow is cached."""
+"""Building the images as a user does, without a registry; what is slow is cached."""
 
 import hashlib
 import os
@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.process.version import VERSION
 from gpushare_localcluster.build.container_runtime import ensure_runtime
 from gpushare_localcluster.build.lock import locked
+from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
@@ -97,10 +99,34 @@ def build_image(archive: Path) -> None:
         shutil.copyfile(kept, archive)
 
 
-def make_archive(cache: Path, archive: Path) -> None:
+def build_scheduler_image(archive: Path, minor: Minor, **variables: str) -> None:
+    """Builds our kube-scheduler's image by `make scheduler-image` and writes it to ``archive``, as
+    `docker save` would. ``variables``: of the environment."""
+    cache, name = cache_folder().parent / "image", scheduler_image(minor)
+    with locked(cache / "lock", report=to_stderr):
+        builder = ensure_builder(cache)
+        builder.run(
+            *("make", "scheduler-image", f"IMAGE={IMAGE}", f"KUBERNETES={minor.version.removeprefix('v')}"),
+            BUILDER="buildah",
+            IMAGE_ARGS=builder.policy,
+            SOURCE_DATE_EPOCH=str(EPOCH),
+            **variables,
+        )
+        builder.run("buildah", "push", builder.policy, name, f"docker-archive:{archive}:{name}")
+
+
+def scheduler_image(minor: Minor) -> str:
+    return f"docker.io/library/gpushare-scheduler:{VERSION}-{minor.name}"
+
+
+def ensure_builder(cache: Path) -> Builder:
     runc = ensure_runtime(report=to_stderr).runc / "runc"
-    builder = Builder(packages=ensure_packages(PACKAGES, report=to_stderr), runc=runc, cache=cache)
     forget_layers(cache)
+    return Builder(packages=ensure_packages(PACKAGES, report=to_stderr), runc=runc, cache=cache)
+
+
+def make_archive(cache: Path, archive: Path) -> None:
+    builder = ensure_builder(cache)
     ensure_base(builder)
     make_image(builder, ensure_wheels(cache))
     builder.run("buildah", "push", builder.policy, IMAGE, f"docker-archive:{archive}:{IMAGE}")

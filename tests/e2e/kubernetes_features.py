@@ -7,6 +7,8 @@ from gpushare_localcluster.build.minors import Minor
 
 MUTATING_POLICY = "MutatingAdmissionPolicy"
 POD_LEVEL_RESOURCES = "PodLevelResources"
+NOMINATION_ENDS = "End of a nomination"
+STATUS_RATCHETING = "CRDValidationRatcheting of a status"
 
 
 def feature(name: str) -> KubernetesFeature:

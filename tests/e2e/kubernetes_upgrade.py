@@ -17,9 +17,11 @@ from tests.e2e.product import Product, named
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_core.audit.auditor import differences
+from gpushare_core.process.version import VERSION
 from gpushare_localcluster.build.minors import Minor, minor_named
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
+from gpushare_localcluster.scheduler import add_scheduler
 from gpushare_localcluster.waiting import wait_until
 
 PATH = "GPUSHARE_UPGRADE"
@@ -62,6 +64,7 @@ class KubernetesUpgrade:
 
     def upgrade_control_plane(self, minor: Minor) -> bytes:
         """Returns kube-scheduler's manifest as `kubeadm upgrade apply` writes it."""
+        add_scheduler(self.cluster, VERSION, minor=minor)
         self.cluster.upgrade_control_plane(minor)
         self.present = minor
         written = self.manifest.read_bytes()

@@ -9,7 +9,9 @@ from typing import Any
 
 from tests.e2e.observe import PATIENCE, POLICIES, SHARE_NODES, Json, is_true, watch_until
 
+from gpushare_core.process.version import VERSION
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.scheduler import add_scheduler
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = "gpushare-system"
@@ -24,6 +26,7 @@ class Product:
     cluster: LocalCluster
 
     def install(self) -> None:
+        add_scheduler(self.cluster, VERSION)
         self.cluster.kubectl("apply", "-k", str(MANIFESTS))
         self.cluster.kubectl(
             "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s"

@@ -1,4 +1,7 @@
-"""A kube-scheduler of our own beside the cluster's: as on a managed control plane, which nobody can edit."""
+"""A second kube-scheduler beside the cluster's: as on a managed control plane, which nobody can edit.
+
+With engine Extender, which every minor has; test_dedicated_engine.py has the other one.
+"""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +32,8 @@ MANIFESTS = str(ROOT / "manifests" / "dedicated")
 
 def with_backend(backend: str) -> Json:
     body = policy("default", nodes=["gpu-1"], cards=2)
-    body["spec"]["scheduler"] = {"backend": backend}
+    engine = {"engine": "Extender"} if backend == "Dedicated" else {}
+    body["spec"]["scheduler"] = {"backend": backend, **engine}
     return body
 
 
@@ -92,7 +96,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     before = manifest.read_bytes()
     product.apply(with_backend("Dedicated"))
     ready = product.await_ready("default")
-    assert ready["status"]["backend"] == "Dedicated"
+    assert (ready["status"]["backend"], ready["status"]["engine"]) == ("Dedicated", "Extender")
     said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
     how = (
@@ -100,7 +104,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
         if points_pods(cluster)
         else "the API server has no MutatingAdmission"
     )
-    assert f"kube-scheduler:{version}) places pods; {how}" in said["message"]
+    assert f"kube-scheduler:{version}, engine Extender) places pods; {how}" in said["message"]
     create(cluster, namespace, [asking_ours(cluster, "first", 10), asking_ours(cluster, "never", 17)])
     first = await_running(cluster, namespace, "first")["first"]
     assert manifest.read_bytes() == before

@@ -1,9 +1,9 @@
-"""Of Deployments the operator's account makes one only: our kube-scheduler, as the operator makes it."""
+"""Of Deployments the operator's account makes one only: a second kube-scheduler, as the operator makes it."""
 
 import asyncio
 import copy
-import dataclasses
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.observe import CALL_SECONDS
 from tests.e2e.product import ROOT, SYSTEM, Product
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
@@ -28,7 +29,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MANIFESTS = str(ROOT / "manifests" / "dedicated" / "scheduler")
 INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")
-MADE = scheduler_deployment(INSTALLATION, SchedulerSettings(), "v1.36.3")
+SETTINGS = SchedulerSettings(engine=Engine.EXTENDER)
+MADE = scheduler_deployment(INSTALLATION, SETTINGS, "v1.36.3")
+WITH_PLUGIN = scheduler_deployment(INSTALLATION, replace(SETTINGS, engine=Engine.PLUGIN), "v1.36.3")
 CONTAINER = {"name": "sidecar", "image": "gpushare:0.1.0", "command": ["sh"]}
 
 
@@ -45,7 +48,7 @@ def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
 def rights(cluster: LocalCluster) -> Iterator[Credentials]:
     cluster.kubectl("apply", "-k", MANIFESTS)
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
-    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+    credentials = replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
     forgeries = (lambda pod: pod.update(hostPID=True), image(1, "evil"))  # one for each policy
     wait_until(
         "the admission policies are in force",
@@ -55,8 +58,8 @@ def rights(cluster: LocalCluster) -> Iterator[Credentials]:
     yield credentials
 
 
-def forged(forge: Callable[[Json], Any]) -> Json:
-    body = to_be_compared(copy.deepcopy(MADE))
+def forged(forge: Callable[[Json], Any], made: Json = MADE) -> Json:
+    body = to_be_compared(copy.deepcopy(made))
     forge(body["spec"]["template"]["spec"])
     return body
 
@@ -84,13 +87,18 @@ def is_refused(operator: Credentials, body: Json) -> bool:
     return False
 
 
-def test_what_the_operator_makes_is_let_pass(operator: Credentials) -> None:
-    apply(operator, to_be_compared(MADE))
+each_engine = pytest.mark.parametrize("made", [MADE, WITH_PLUGIN], ids=["Extender", "Plugin"])
 
 
-def test_it_has_to_be_compared_with_the_operators_own_deployment(operator: Credentials) -> None:
+@each_engine
+def test_what_the_operator_makes_is_let_pass(operator: Credentials, made: Json) -> None:
+    apply(operator, to_be_compared(made))
+
+
+@each_engine
+def test_it_has_to_be_compared_with_the_operators_own_deployment(operator: Credentials, made: Json) -> None:
     with pytest.raises(ApiError, match="only with the label"):
-        apply(operator, MADE)
+        apply(operator, made)
 
 
 @pytest.mark.parametrize(
@@ -189,12 +197,63 @@ FORGERIES = (
 )
 
 
+def argument(old: str, new: str) -> Callable[[Json], Any]:
+    """Changes an argument of what prepares the pod."""
+
+    def forge(pod: Json) -> None:
+        arguments = pod["initContainers"][0]["args"]
+        arguments[arguments.index(old)] = new
+
+    return forge
+
+
+EXTENDER = MADE["spec"]["template"]["spec"]["containers"][1]
+FORGERIES_WITH_PLUGIN = (
+    (image(0, "evil:0.1.0-1.36"), "may run only", "another image"),
+    (
+        image(0, "registry.k8s.io/kube-scheduler:v1.36.3"),
+        "may run only",
+        "Kubernetes' own, which asks nobody",
+    ),
+    (image(0, "gpushare:0.1.0"), "may run only", "the operator's image"),
+    (image(0, "gpushare-scheduler-evil:0.1.0-1.36"), "may run only", "a longer name"),
+    (image(0, "gpushare-scheduler:latest"), "may run only", "no minor"),
+    (image(0, "gpushare-scheduler:0.1.0-1.36@sha256:0"), "may run only", "a digest behind it"),
+    (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before it"),
+    (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),
+    (lambda pod: pod["containers"].append(EXTENDER), "may run only|may not run its programs", "an extender"),
+    (
+        lambda pod: pod["containers"][0].update(command=["kube-scheduler", "--authorization-always-allow"]),
+        PROGRAMS,
+        "more in the command",
+    ),
+    (argument("Plugin", "Extender"), "may not run its programs", "the other engine's configuration"),
+    (argument("gpushare-scheduler", "default-scheduler"), "may not run its programs", "others' pods"),
+    (argument("5", "1000"), "may not run its programs", "weight"),
+    (
+        lambda pod: pod["containers"][0]["args"].append("--v=9"),
+        "may not run its programs",
+        "an argument of kube-scheduler's",
+    ),
+    (security(0, runAsUser=0), CONFINED, "root"),
+    (lambda pod: pod["containers"][0].update(ports=[{"containerPort": 1}]), "nothing but", "a port"),
+    (lambda pod: pod.update(hostNetwork=True), "here is more: hostNetwork", "network"),
+)
+
+
 @pytest.mark.parametrize(
-    ("forge", "refusal"), [pytest.param(forge, refusal, id=name) for forge, refusal, name in FORGERIES]
+    ("made", "forge", "refusal"),
+    [
+        *(pytest.param(MADE, forge, refusal, id=name) for forge, refusal, name in FORGERIES),
+        *(
+            pytest.param(WITH_PLUGIN, forge, refusal, id=f"Plugin: {name}")
+            for forge, refusal, name in FORGERIES_WITH_PLUGIN
+        ),
+    ],
 )
 def test_a_forgery_is_refused_and_the_message_says_what_it_is(
-    operator: Credentials, forge: Callable[[Json], Any], refusal: str
+    operator: Credentials, made: Json, forge: Callable[[Json], Any], refusal: str
 ) -> None:
     with pytest.raises(ApiError, match=refusal) as refused:
-        apply(operator, forged(forge))
+        apply(operator, forged(forge, made))
     assert refused.value.status == HTTPStatus.FORBIDDEN

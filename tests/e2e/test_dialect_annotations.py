@@ -47,7 +47,7 @@ def test_no_user_binds_with_one(cluster: LocalCluster, namespace: str, key: str)
     waiting = pod("waiting", {"main": 0})
     waiting["spec"]["schedulerName"] = "nobody"
     create(cluster, namespace, [waiting])
-    with pytest.raises(LocalClusterError, match="only the gpushare scheduler extender may bind"):
+    with pytest.raises(LocalClusterError, match="only gpushare may bind"):
         bind(cluster, namespace, key)
 
 

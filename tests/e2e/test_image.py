@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from tests.e2e.image_archive import Image, read_image
-from tests.e2e.image_build import EPOCH, PACKAGES, ROOT, build_image
+from tests.e2e.image_build import EPOCH, PACKAGES, ROOT, build_image, build_scheduler_image, scheduler_image
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
@@ -19,6 +19,8 @@ from tests.e2e.real_containers import CGROUPS, cgroup_of, real_cluster
 from tests.e2e.workloads import MEMORY, create
 from tests.fakes.hook_library import ARCHITECTURES, NAME, hook_library
 
+from gpushare_localcluster.build.binary import SCHEDULER
+from gpushare_localcluster.build.minors import chosen_minor
 from gpushare_localcluster.build.packages import ensure_packages
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 
@@ -86,10 +88,25 @@ def before() -> Traces:
 
 
 @pytest.fixture(scope="module")
-def real(before: Traces, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def scheduler_archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """None where there is no scheduler of that Kubernetes."""
+    minor, path = chosen_minor(), tmp_path_factory.mktemp("scheduler") / "scheduler.tar"
+    if minor not in SCHEDULER.minors:
+        return []
+    build_scheduler_image(path, minor)
+    return [path]
+
+
+@pytest.fixture(scope="module")
+def real(
+    before: Traces,
+    archive: Path,
+    scheduler_archives: list[Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LocalCluster]:
     """A cluster of one control plane and one worker whose containers are real: its own, they are slower."""
     del before
-    with real_cluster(tmp_path_factory.mktemp("real"), [archive]) as running:
+    with real_cluster(tmp_path_factory.mktemp("real"), [archive, *scheduler_archives]) as running:
         yield running
 
 
@@ -188,6 +205,33 @@ class TestRealContainers:
         assert digest(real) == original
         left = real.node_path("control-plane-1", "/etc/kubernetes").rglob("*gpushare*")
         assert list(left) == []
+
+    def test_our_scheduler_runs_in_its_image_as_nobody(self, real: LocalCluster) -> None:
+        minor = real.kubernetes
+        if minor not in SCHEDULER.minors:
+            pytest.skip(f"there is no scheduler of Kubernetes {minor.name}")
+        nobody = {
+            "runAsNonRoot": True,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        container = {
+            "name": "main",
+            "image": scheduler_image(minor),
+            "command": ["kube-scheduler", "--version"],
+            "securityContext": nobody,
+        }
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "scheduler"},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        }
+        create(real, "default", [body])
+        real.kubectl("wait", "pod/scheduler", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
+        assert real.kubectl("logs", "scheduler") == f"Kubernetes {SCHEDULER.version(minor)}\n"
 
     def test_nothing_of_it_stays_on_the_host(self, real: LocalCluster, before: Traces) -> None:
         own = str(real.directory)

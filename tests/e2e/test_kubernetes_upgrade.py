@@ -18,7 +18,8 @@ from tests.e2e.test_scheduler_reconnection import await_reason
 from tests.e2e.workloads import pod
 
 from gpushare_core.kube import paths
-from gpushare_core.kubernetes_minors import KubernetesMinor
+from gpushare_core.kubernetes_minors import KubernetesMinor, engine_minor
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.cluster import LocalCluster
@@ -204,18 +205,24 @@ def restart_operator(cluster: LocalCluster) -> None:
 
 
 def await_version(upgrade: KubernetesUpgrade, minor: Minor) -> None:
-    """Wait until the kube-scheduler of our own is of that version and serves."""
+    """Wait until the second kube-scheduler is the one for that version and serves.
+
+    It is the one with the plugin where there is one; so its engine may change with the version, too.
+    """
+    ours = engine_minor(KubernetesMinor(minor.major, minor.number))
+    image = f"{OURS}:{VERSION}-{ours}" if ours else f"registry.k8s.io/kube-scheduler:{minor.version}"
+    engine = "Plugin" if ours else "Extender"
     watch_until(
         upgrade.cluster,
         paths.POLICIES,
-        lambda policies: any(f":{minor.version})" in said_of(each) for each in policies),
-        what=f"the scheduler {OURS} is {minor.version}",
+        lambda policies: any(f"({image}, engine {engine})" in said_of(each) for each in policies),
+        what=f"the scheduler {OURS} is {image}",
         seconds=240,
         describe=lambda policies: [each.get("status") for each in policies],
     )
     deployment = get(upgrade.cluster, paths.deployment_path(SYSTEM, OURS))
     images = [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
-    assert f"registry.k8s.io/kube-scheduler:{minor.version}" in images
+    assert image in images
     upgrade.product.await_ready("default")
 
 

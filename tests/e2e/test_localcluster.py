@@ -20,9 +20,11 @@ from tests.e2e.kubernetes_features import POD_LEVEL_RESOURCES, is_on
 from tests.e2e.kubernetes_upgrade import upgrade_path
 
 from gpushare_localcluster import processes
+from gpushare_localcluster.build.binary import SCHEDULER
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.scheduler import add_scheduler
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -436,6 +438,32 @@ def test_a_pod_that_would_break_its_kubelet_is_refused(cluster: LocalCluster, na
         return
     with pytest.raises(LocalClusterError, match=r"runs no pod with resources of its own.*no cgroups"):
         apply(cluster, namespace, whole)
+
+
+# Images with programs of their own
+
+
+def test_pods_of_our_schedulers_image_have_our_scheduler_and_others_the_clusters(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    minor = cluster.kubernetes
+    if minor not in SCHEDULER.minors:
+        pytest.skip(f"there is no scheduler of Kubernetes {minor.name}")
+    add_scheduler(cluster, "0.0.1")
+    nobody = {"runAsUser": 65532, "runAsNonRoot": True, "readOnlyRootFilesystem": True}
+    said = {}
+    for name, image in {
+        "ours": f"example.com/gpushare-scheduler:0.0.1-{minor.name}",
+        "of-the-cluster": f"registry.k8s.io/kube-scheduler:{minor.version}",
+    }.items():
+        container = {"name": "main", "image": image, "command": ["kube-scheduler", "--version"]}
+        apply(cluster, namespace, pod(name, {**container, "securityContext": nobody}))
+        wait_for_phase(cluster, namespace, name, "Succeeded")
+        said[name] = cluster.kubectl("-n", namespace, "logs", name)
+    assert said == {
+        "ours": f"Kubernetes {SCHEDULER.version(minor)}\n",
+        "of-the-cluster": f"Kubernetes {minor.version}\n",
+    }
 
 
 # Other minors of Kubernetes

@@ -197,7 +197,7 @@ def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster,
         "target": {"kind": "Node", "name": "gpu-1"},
     }
     path = f"/api/v1/namespaces/{namespace}/pods/waiting/binding"
-    with pytest.raises(LocalClusterError, match="only the gpushare scheduler extender may bind"):
+    with pytest.raises(LocalClusterError, match="only gpushare may bind"):
         cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
     del binding["metadata"]["annotations"]
     cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))

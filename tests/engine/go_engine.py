@@ -18,10 +18,10 @@ FLAGS = {
 """The same for every command: with others the standard library is compiled once more."""
 
 
-def build(go: Path, program: Path) -> Path:
-    """Compiles the program with the toolchain ``go``, and returns where it is."""
+def build(go: Path, program: Path, package: str = "./internal/cases/answer") -> Path:
+    """Compiles a program of the scheduler's module with the toolchain ``go``, and returns where it is."""
     subprocess.run(
-        [go, "build", "-o", program, "./internal/cases/answer"],
+        [go, "build", "-o", program, package],
         cwd=SOURCES,
         env={**os.environ, **FLAGS},
         check=True,

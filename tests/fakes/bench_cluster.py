@@ -3,21 +3,22 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.audit_log import AuditLog
-from bench.bench_cluster import ALGORITHM, BenchCluster, Setting
+from bench.bench_cluster import ALGORITHM, BINDS, BenchCluster, Setting
 from bench.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
+from bench.engines.nodes import NOBODY
 from bench.footprint import Footprint
 from bench.programs import api_server
 from bench.rows.one_node import ATTEMPTS
-from bench.rows.pending import UNFIT_UNITS
-from bench.rows.storm import BINDS
+from bench.scheduler_metrics import ATTEMPTS as ALL_ATTEMPTS
 from bench.size import QUICK, Size
+from bench.waiting_pods import UNFIT_CPUS, UNFIT_UNITS
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -32,30 +33,35 @@ REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
 
 @dataclass(slots=True)
 class Scheduler:
-    """Binds every pod to the next node, to the next card; what is too big for a card it refuses."""
+    """Binds every pod to the next node, to the next card; what is too big for a card or a node it refuses."""
 
     client: KubeClient
     layout: Layout
     attempts: int = 1
     """Of each pod."""
+    evicting: Callable[[Json], Sequence[str]] = lambda _: ()
+    """Which pods have to go for one that asks for so much."""
     bound: dict[str, str] = field(default_factory=dict)
     """Pod -> node."""
 
     async def run(self) -> None:
         async for event in follow(self.client, Collection(paths.pods(NAMESPACE))):
             for pod in event.items if isinstance(event, Listed) else [event.item]:
-                if not pod["spec"].get("nodeName") and pod["metadata"]["name"] not in self.bound:
+                is_ours = pod["spec"].get("schedulerName") != NOBODY
+                if is_ours and not pod["spec"].get("nodeName") and pod["metadata"]["name"] not in self.bound:
                     await self._schedule(pod)
 
     async def _schedule(self, pod: Json) -> None:
         name, units = pod["metadata"]["name"], _units(pod)
         path = paths.pod_path(NAMESPACE, name)
-        if units >= UNFIT_UNITS:
+        if units >= UNFIT_UNITS or _cpus(pod) == str(UNFIT_CPUS):
             if not pod.get("status"):
                 await self.client.merge(f"{path}/status", {"status": {"conditions": [REFUSED]}})
             return
         if self.attempts > 1:
             await self.client.merge(f"{path}/status", {"status": {"conditions": [REFUSED]}})
+        for victim in self.evicting(pod):
+            await self.client.delete(paths.pod_path(NAMESPACE, victim))
         index = len(self.bound) % self.layout.nodes
         self.bound[name] = node_name(index)
         card = card_uuid(index, len(self.bound) // self.layout.nodes % self.layout.cards)
@@ -67,6 +73,10 @@ class Scheduler:
 def _units(pod: Json) -> int:
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
     return int(limits.get(GPUSHARE.memory_resource, 0))
+
+
+def _cpus(pod: Json) -> str:
+    return str(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def _annotations(pod: Json, node: str, card: str, units: int) -> dict[str, str]:
@@ -101,6 +111,9 @@ class PretendCluster(BenchCluster):
         pods = len(self.scheduler.bound)
         lines = [f"{ALGORITHM}_sum {pods / 1000}", f"{ALGORITHM}_count {pods}"]
         lines += [f"{ATTEMPTS}_sum {pods * self.scheduler.attempts}", f"{ATTEMPTS}_count {pods}"]
+        in_vain = pods * (self.scheduler.attempts - 1)
+        lines += [f'{ALL_ATTEMPTS}{{result="scheduled"}} {pods}']
+        lines += [f'{ALL_ATTEMPTS}{{result="unschedulable"}} {in_vain}']
         return "\n".join(lines)
 
     async def extender_metrics(self) -> str:
@@ -143,6 +156,9 @@ def _size(changed: dict[str, Any]) -> Size:
         "unfit": 4,
         "unfit_rounds": 1,
         "churn_seconds": 3.0,
+        "waiting": (4,),
+        "preemptions": 2,
+        "bursts": 2,
         **changed,
     }
     values = {name: getattr(QUICK, name) for name in QUICK.__dataclass_fields__}

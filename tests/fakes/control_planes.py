@@ -33,9 +33,14 @@ GRACE = timedelta(seconds=150)
 """For states that must not last: an extender that is being replaced, an upgrade that nobody has noticed."""
 
 
+PLUGIN = 0
+"""In place of a port: kube-scheduler has the plugin, and asks nobody."""
+
+
 @dataclass
 class Host:
-    """A machine with a kube-scheduler. ``port`` is where that asks the extender; None without our edit."""
+    """A machine with a kube-scheduler. ``port`` is where that asks the extender, or PLUGIN; None without our
+    edit."""
 
     name: str
     up: bool = True
@@ -107,7 +112,9 @@ class ControlPlanes(Cluster):
     def _show_scheduler(self, host: Host) -> None:
         if not host.up:
             return
-        config = ["--config=/etc/kubernetes/gpushare/scheduler-config-0.yaml"] if host.port else []
+        config = (
+            ["--config=/etc/kubernetes/gpushare/scheduler-config-0.yaml"] if host.port is not None else []
+        )
         labels = {"component": "kube-scheduler"}
         metadata = {"name": f"kube-scheduler-{host.name}", "labels": labels}
         metadata["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -191,8 +198,8 @@ class ControlPlanes(Cluster):
 
     def _install(self, host: Host, job: Json, outcome: str) -> str:
         (container,) = job["spec"]["template"]["spec"]["containers"]
-        port = int(container["args"][6].split(":")[2].split("/")[0])
-        if port not in self._ports_on(host.name):
+        port = _port_of(container["args"])
+        if port != PLUGIN and port not in self._ports_on(host.name):
             return "refused"
         if outcome in ("done", "cut"):
             host.port, host.excused, host.unheard_since = port, False, None
@@ -231,7 +238,7 @@ class ControlPlanes(Cluster):
             self._judge_port(host)
 
     def _judge_port(self, host: Host) -> None:
-        is_heard = host.port is None or host.port in self._ports_on(host.name)
+        is_heard = host.port in (None, PLUGIN, *self._ports_on(host.name))
         if is_heard or not host.up or host.excused:
             host.unheard_since = None
             return
@@ -270,8 +277,9 @@ class ControlPlanes(Cluster):
         )
         if oldest is None or FINALIZER not in oldest["metadata"].get("finalizers", ()):
             return None
-        port: int = oldest["spec"].get("scheduler", {}).get("extenderPort", EXTENDER_PORT)
-        return port
+        scheduler = oldest["spec"].get("scheduler", {})
+        port: int = scheduler.get("extenderPort", EXTENDER_PORT)
+        return PLUGIN if scheduler.get("engine") == "Plugin" else port
 
     # What people and the world do.
 
@@ -279,7 +287,7 @@ class ControlPlanes(Cluster):
         """One thing of what may happen."""
         what = self.chance.choice(
             [self._policy_comes_or_goes] * 3
-            + [self._port_changes] * 2
+            + [self._port_changes, self._engine_changes] * 2
             + [self._host_dies_or_comes_back] * 3
             + [self._upgrade, self._let_go_changes, self._node_is_made_anew]
         )
@@ -301,6 +309,12 @@ class ControlPlanes(Cluster):
             name = self.chance.choice(names)
             self.note(f"port of {name}: {port}")
             self.api.change(paths.POLICIES, name, {"spec": {"scheduler": {"extenderPort": port}}})
+
+    def _engine_changes(self) -> None:
+        if names := sorted(self.api.of(paths.POLICIES)):
+            name, engine = self.chance.choice(names), self.chance.choice(["Plugin", "Extender", None])
+            self.note(f"engine of {name}: {engine}")
+            self.api.change(paths.POLICIES, name, {"spec": {"scheduler": {"engine": engine}}})
 
     def _host_dies_or_comes_back(self) -> None:
         host = self.hosts[self.chance.choice(sorted(self.hosts))]
@@ -324,7 +338,7 @@ class ControlPlanes(Cluster):
 
     def _upgrade(self) -> None:
         host = self.hosts[self.chance.choice(sorted(self.hosts))]
-        if host.up and host.port and not any(run.host == host.name for run in self.runs.values()):
+        if host.up and host.port is not None and not any(run.host == host.name for run in self.runs.values()):
             self.note(f"{host.name} is upgraded")
             host.port, host.changed = None, self.now
 
@@ -362,6 +376,13 @@ class ControlPlanes(Cluster):
 
 
 SIMULATED: Json = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
+
+
+def _port_of(arguments: list[str]) -> int:
+    """Where hostctl has kube-scheduler ask."""
+    if "--extender-url" not in arguments:
+        return PLUGIN
+    return int(arguments[arguments.index("--extender-url") + 1].split(":")[2].split("/")[0])
 
 
 def _is_open(job: Json) -> bool:

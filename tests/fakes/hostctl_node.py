@@ -13,6 +13,7 @@ from tests.fakes.hostctl_prober import SleepClock
 from tests.fakes.power_loss import PowerLossError
 from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
+from gpushare_core.text.json_object import Json
 from gpushare_hostctl import install, mutual_tls, restore
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.run.snapshot import File
@@ -20,7 +21,7 @@ from gpushare_hostctl.decide.run.status import read_status
 from gpushare_hostctl.decide.scheduler import manifest
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode
@@ -160,13 +161,25 @@ class FakeNode:
         return self.manifest_path.read_bytes()
 
     @property
-    def extenders(self) -> list[str]:
-        """URLs of the extenders that the configuration in use names."""
+    def configuration(self) -> Json:
+        """What kube-scheduler reads; empty where it runs by its flags."""
         scheduler = manifest.parse(self.content)
         if scheduler.config is None:
-            return []
+            return {}
         file = self.root / manifest.host_path(scheduler, scheduler.config).lstrip("/")
-        return [entry["urlPrefix"] for entry in yaml.safe_load(file.read_bytes()).get("extenders", [])]
+        document: Json = yaml.safe_load(file.read_bytes())
+        return document
+
+    @property
+    def extenders(self) -> list[str]:
+        """URLs of the extenders that the configuration in use names."""
+        return [entry["urlPrefix"] for entry in self.configuration.get("extenders", [])]
+
+    @property
+    def plugins(self) -> list[str]:
+        """Names of what comes first in ``filter``, in each profile of the configuration in use."""
+        profiles = self.configuration.get("profiles", [])
+        return [profile["plugins"]["filter"]["enabled"][0]["name"] for profile in profiles]
 
     @property
     def state(self) -> str:
@@ -201,13 +214,13 @@ class FakeNode:
 
     def install(
         self,
-        extender: ExtenderEntry = EXTENDER,
+        engine: EngineEntry = EXTENDER,
         *,
         files: HostFiles | None = None,
         rolled_back_inputs: str | None = None,
     ) -> Report:
         node = self.connected(files)
-        return install.run(node, extender, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
+        return install.run(node, engine, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
 
     def make_keys(self) -> Report:
         return mutual_tls.run(self.connected(), self.mutual_tls)

@@ -50,6 +50,8 @@ class MemoryApi:
     """Called with collection and object before it is stored; may change it, as an admission webhook may."""
     forbidden: set[str] = field(default_factory=set)
     """Paths that may not be read."""
+    may: Callable[[Json], bool] = lambda _: True
+    """Called with what a review asks for; returns whether somebody has that right."""
     protected: set[str] = field(default_factory=set)
     """Pods that PodDisruptionBudgets protect."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
@@ -104,12 +106,19 @@ class MemoryApi:
         return self.change(collection, name, body, manager=FIELD_MANAGER)
 
     async def create(self, path: str, body: Json) -> Json:
+        if path == paths.SUBJECT_REVIEWS:
+            return self._review(path, body)
         self._write("create", path, body["metadata"]["name"])
         if path.endswith("/eviction"):
             return self._evict(path.removesuffix("/eviction"), body)
         if body["metadata"]["name"] in self.of(path):
             raise ApiError(409, "AlreadyExists", body["metadata"]["name"])
         return copy.deepcopy(self.put(path, dict(body)))
+
+    def _review(self, path: str, body: Json) -> Json:
+        if path in self.forbidden:
+            raise ApiError(403, "Forbidden", path)
+        return {"status": {"allowed": self.may(body["spec"])}}
 
     def _evict(self, path: str, body: Json) -> Json:
         collection, name = path.rsplit("/", 1)

@@ -105,7 +105,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.text.whole_number:version_number": "gpushare_plugin.decide.held.pods:read_pod",
     "gpushare_core.text.yaml_edit:_constructed": "gpushare_core.text.yaml_edit:documents",
     "gpushare_core.text.yaml_edit:_root": "gpushare_core.text.yaml_edit:insert_item",
-    "gpushare_core.text.yaml_edit:_scalar": "gpushare_core.text.yaml_edit:replace_scalar",
+    "gpushare_core.text.yaml_edit:_is_plain": "gpushare_core.text.yaml_edit:replace_scalar",
     "gpushare_extender.bind.binder:Binder._read_pod": "gpushare_extender.verbs.server:ExtenderApi.bind",
     "gpushare_extender.bind.binding_write:BindingWrite._request": (
         "gpushare_extender.verbs.server:ExtenderApi.bind"
@@ -128,14 +128,11 @@ FUZZED_BY: dict[str, str] = {
         "gpushare_hostctl.decide.scheduler.health_endpoint:find"
     ),
     "gpushare_hostctl.errors:utf8_text": "gpushare_hostctl.decide.scheduler.manifest:parse",
-    "gpushare_hostctl.decide.scheduler.manifest:_edited_pod": (
-        "gpushare_hostctl.decide.scheduler.manifest:add"
-    ),
     "gpushare_hostctl.decide.scheduler.manifest:_flag_words": (
         "gpushare_hostctl.decide.scheduler.manifest:parse"
     ),
-    "gpushare_hostctl.decide.scheduler.manifest:_place_of_ours": (
-        "gpushare_hostctl.decide.scheduler.manifest:add"
+    "gpushare_hostctl.decide.scheduler.manifest_edit:_place_of_ours": (
+        "gpushare_hostctl.decide.scheduler.manifest_edit:add"
     ),
     "gpushare_hostctl.decide.run.process_identity:_address": (
         "gpushare_hostctl.decide.run.process_identity:listening_sockets"
@@ -314,8 +311,8 @@ OWN: dict[str, str] = {
     "gpushare_extender.arguments:_address": "an argument that the operator writes",
     "gpushare_core.kube.credentials:own_namespace": "a file that the kubelet writes for the pod",
     "gpushare_hostctl.arguments:_weight": "one of a hundred texts",
-    "gpushare_hostctl.decide.scheduler.manifest:_added": "an index of the parsed document",
-    "gpushare_hostctl.decide.scheduler.manifest:remove": "an index of the parsed document",
+    "gpushare_hostctl.decide.scheduler.manifest_edit:_added": "an index of the parsed document",
+    "gpushare_hostctl.decide.scheduler.manifest_edit:_removed": "an index of the parsed document",
     "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",
     "gpushare_operator.cluster.heartbeats:_duration": "32 bits, which the API server has checked",
     "gpushare_plugin.watchdog:end": "the clock",

@@ -8,8 +8,10 @@ from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.run.record import FILE_NAME, InstallationRecord
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.run.snapshot import File, HostPaths, HostSnapshot
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 
 DATA = Path(__file__).parents[1] / "data" / "hostctl"
 
@@ -27,6 +29,12 @@ CONFIG_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerCo
 
 PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/ours")
 EXTENDER = ExtenderEntry(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory",))
+PLUGIN = PluginEntry(
+    lease_namespace="gpushare-system",
+    resources=("gpushare.io/memory",),
+    weight=5,
+    image="gpushare-scheduler:0.1.0-1.36",
+)
 ENDPOINT = HealthEndpoint(host="127.0.0.1", port=10259, path="/readyz", lasting_certificate=False)
 NOBODY_LISTENS = ProbeResult(
     serving=False, detail="Connection refused", process=ProcessIdentity(sockets=()), refused=True
@@ -64,9 +72,9 @@ FRESH = snapshot_of(KUBEADM)
 """A host that hostctl never touched."""
 
 
-def planned(snapshot: HostSnapshot) -> InstallPlan:
-    """The plan to install EXTENDER where the scheduler has no configuration file."""
-    return plan.install(snapshot, source=None, extender=EXTENDER)
+def planned(snapshot: HostSnapshot, engine: EngineEntry = EXTENDER) -> InstallPlan:
+    """The plan to install ``engine`` where the scheduler has no configuration file."""
+    return plan.install(snapshot, source=None, engine=engine)
 
 
 def performed(install_plan: InstallPlan, *, stored: InstallationRecord | None = None) -> HostSnapshot:

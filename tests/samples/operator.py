@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.enums import Mode
+from gpushare_core.api.enums import Engine, Mode
 from gpushare_core.api.names import (
     CALLS_LEASE,
     CONTROL_PLANE_LABEL,
@@ -212,8 +212,11 @@ def external_policy(name: str = "default", *, created: int = 0, **extra: Any) ->
     return policy(name, created=created, **{"spec": asked, **extra})
 
 
-def dedicated_policy(name: str = "default", *, created: int = 0, **extra: Any) -> PolicyObject:
-    asked = spec(rule("gpu-1"), scheduler={"backend": "Dedicated"})
+def dedicated_policy(
+    name: str = "default", *, created: int = 0, engine: Engine | None = None, **extra: Any
+) -> PolicyObject:
+    named = {"engine": engine} if engine else {}
+    asked = spec(rule("gpu-1"), scheduler={"backend": "Dedicated", **named})
     return policy(name, created=created, **{"spec": asked, **extra})
 
 
@@ -228,13 +231,14 @@ def server(**extra: Any) -> ServerFacts:
 
 
 def scheduler_pods(**extra: Any) -> PodObject:
+    """Of engine Plugin."""
     given = {"name": "scheduler-a", "component": SCHEDULER, "node": "a", "ready": True}
     return PodObject(**{**given, **extra})
 
 
-def dedicated(version: str = "v1.36.3", **extra: Any) -> DeploymentObject:
-    """Our kube-scheduler as it should be."""
-    body = scheduler_deployment(INSTALLATION, SchedulerSettings(), version)
+def dedicated(version: str = "v1.36.3", engine: Engine = Engine.PLUGIN, **extra: Any) -> DeploymentObject:
+    """The second kube-scheduler as it should be."""
+    body = scheduler_deployment(INSTALLATION, SchedulerSettings(engine=engine), version)
     given = {"uid": "uid-scheduler", "body": body, "is_rolled_out": True}
     return DeploymentObject(name=DEDICATED_SCHEDULER, **{**given, **extra})
 
@@ -264,7 +268,13 @@ def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
 
 
 def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
-    given = {"component": EXTENDER, "node": on, "ready": True, "extender_ports": (EXTENDER_PORT,)}
+    given = {
+        "component": EXTENDER,
+        "node": on,
+        "ready": True,
+        "extender_ports": (EXTENDER_PORT,),
+        "runs_extender": True,
+    }
     return PodObject(**{"name": f"extender-{on}", **given, **extra})
 
 

@@ -41,10 +41,11 @@ def policy(
     conditions: Mapping[str, tuple[str, str, str]] | None = None,
     rules: Iterable[Json] = ({"names": ["gpu-1"], "mode": "Memory"},),
     backend: str = "KubeScheduler",
+    engine: str = "",
     seen: bool = True,
     **metadata: Any,
 ) -> ObservedPolicy:
-    """``conditions``: type -> status, reason, message."""
+    """``conditions``: type -> status, reason, message. ``engine``: empty, as an older operator leaves it."""
     known = [
         {"type": type_, "status": status, "reason": reason, "message": message}
         for type_, (status, reason, message) in {**READY, **(conditions or {})}.items()
@@ -52,7 +53,12 @@ def policy(
     body = {
         "metadata": {"name": name, "generation": 2, **metadata},
         "spec": {"dialect": "gpushare.io", "nodes": [*rules]},
-        "status": {"observedGeneration": 2 if seen else 1, "backend": backend, "conditions": known},
+        "status": {
+            "observedGeneration": 2 if seen else 1,
+            "backend": backend,
+            "engine": engine,
+            "conditions": known,
+        },
     }
     return msgspec.convert(body, ObservedPolicy)
 

@@ -4,12 +4,22 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
+from tests.engine.go_engine import build
 from tests.samples.pod_shapes import SPECS
+from tests.simulation.go_engine import GoEngines
 from tests.simulation.operations import Step, draw
 from tests.simulation.runner import Outcome, failure, fewest, run
+
+from gpushare_core.api.enums import Engine
+from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.cluster import to_stderr
+from gpushare_localcluster.directories import cache_folder
 
 HASHES = "PYTHONHASHSEED"
 """Without it sets of texts have another order in each process, and a seed would not determine everything."""
@@ -22,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many, one after the other (%(default)s)")
     parser.add_argument("--operations", type=int, default=1000, help="for each seed and mode (%(default)s)")
     parser.add_argument("--mode", action="append", choices=[*SPECS], help="all of them, if not given")
+    parser.add_argument(
+        "--engine", choices=[*Engine], default=Engine.EXTENDER, help="what places pods (%(default)s)"
+    )
     parser.add_argument("--shrink", type=int, default=300, help="runs that finding the fewest steps may take")
     parsed = parser.parse_args(arguments)
     if os.environ.get(HASHES) != "0":
@@ -33,21 +46,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ]
         return subprocess.run(again, env={**os.environ, HASHES: "0"}, check=False).returncode
     failed = 0
-    for seed in range(parsed.seed, parsed.seed + parsed.seeds):
-        for mode in parsed.mode or SPECS:
-            failed += not _simulate(mode, seed, draw(seed, parsed.operations), shrink=parsed.shrink)
+    with engines_of(parsed.engine) as go_engines:
+        for seed in range(parsed.seed, parsed.seed + parsed.seeds):
+            for mode in parsed.mode or SPECS:
+                steps = draw(seed, parsed.operations)
+                failed += not _simulate(mode, seed, steps, shrink=parsed.shrink, go_engines=go_engines)
     return 1 if failed else 0
 
 
-def _simulate(mode: str, seed: int, steps: list[Step], *, shrink: int) -> bool:
+@contextmanager
+def engines_of(engine: str) -> Iterator[GoEngines | None]:
+    """Yields what decides where pods go; None where extenders do."""
+    if engine == Engine.EXTENDER:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        go = toolchain.find_go(cache_folder(), report=to_stderr)
+        engines = GoEngines(build(go, Path(folder) / "serve", "./internal/simulation/serve"))
+        try:
+            yield engines
+        finally:
+            engines.close()
+
+
+def _simulate(mode: str, seed: int, steps: list[Step], *, shrink: int, go_engines: GoEngines | None) -> bool:
     begun = time.monotonic()
     try:
-        outcome = run(mode, seed, steps)
+        outcome = run(mode, seed, steps, go_engines=go_engines)
     except Exception as error:
         print(f"{mode} seed {seed}: {type(error).__name__} {error}", flush=True)
         if shrink:
-            needed = fewest(mode, seed, steps, tries=shrink)
-            print("fewest steps:", *needed, f"there: {failure(mode, seed, needed)}", sep="\n  ", flush=True)
+            needed = fewest(mode, seed, steps, tries=shrink, go_engines=go_engines)
+            again = failure(mode, seed, needed, go_engines=go_engines)
+            print("fewest steps:", *needed, f"there: {again}", sep="\n  ", flush=True)
         return False
     _print(mode, seed, outcome, time.monotonic() - begun)
     return True

@@ -1,16 +1,24 @@
 """The real extender without HTTP: kube-scheduler calls it directly."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from tests.fakes.book_readings import ledger_books
 from tests.simulation.network import SimulatedClient
 from tests.simulation.virtual_time import now, seconds
 
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.audit.records import LedgerRecord
+from gpushare_core.placement.requests import read_request
+from gpushare_core.scheduling.fit.candidates import prioritize_nodes
+from gpushare_core.scheduling.fit.filter import filter_nodes
 from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.text.json_object import Json
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
@@ -23,6 +31,9 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
+
+HTTP_TIMEOUT = 5.0
+"""Seconds after which kube-scheduler gives an extender up."""
 
 
 def virtual_timing() -> BindTiming:
@@ -76,6 +87,29 @@ class SimulatedExtender:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+
+    def place(self, pod: Json) -> Callable[[], Awaitable[str]] | None:
+        """Returns what binds ``pod``, with an error message, empty on success; None where it fits no node."""
+        metadata, ledger = pod["metadata"], self.ledger
+        request = read_request(msgspec.json.decode(msgspec.json.encode(pod["spec"])), ledger.resources)
+        names = ledger.node_names()
+        passing = filter_nodes(ledger, names, uid=metadata["uid"], request=request).passing
+        if not (passing and request.resources):
+            return None
+        scores = prioritize_nodes(ledger, passing, request.resources[0])
+        node = max(passing, key=lambda name: scores[name])
+        reference = PodReference(metadata["namespace"], metadata["name"], metadata["uid"])
+        return lambda: self._bind(reference, node)
+
+    async def _bind(self, pod: PodReference, node: str) -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HTTP_TIMEOUT):
+                return await asyncio.shield(asyncio.ensure_future(self.binder.bind(pod, node)))
+        return "the extender did not answer"
+
+    def records(self) -> Mapping[str, LedgerRecord]:
+        """Returns what it counts, by node."""
+        return ledger_books(self.ledger)
 
     @property
     def is_ready(self) -> bool:

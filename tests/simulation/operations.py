@@ -164,14 +164,14 @@ def silence_kubelet(world: World, a: int, b: int) -> None:
 
 
 async def kill_extender(world: World, a: int, b: int) -> None:
-    extender = [*world.extenders.values()][a % 2]
-    await extender.kill()
-    world.later(_moment(b), extender.start)
+    engine = [*world.engines.values()][a % 2]
+    await engine.kill()
+    world.later(_moment(b), engine.start)
 
 
 def fail_over(world: World, a: int, _b: int) -> None:
-    """Another kube-scheduler becomes the leader, and asks the extender beside it."""
-    world.scheduler.asks = [*world.extenders][a % 2]
+    """Another kube-scheduler becomes the leader, and asks its own engine."""
+    world.scheduler.asks = [*world.engines][a % 2]
 
 
 def cut_link(world: World, a: int, b: int) -> None:

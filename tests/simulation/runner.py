@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.forgotten import forgotten_by, still_different, unexpected, unsaid, with_forgotten
+from tests.simulation.go_engine import GoEngines
 from tests.simulation.known_pod import KnownPod
 from tests.simulation.kubelet import SimulatedKubelet
 from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
@@ -77,6 +78,8 @@ class Run:
     mode: str
     seed: int
     steps: Sequence[Step]
+    go_engines: GoEngines | None = None
+    """What decides where pods go; None: extenders do."""
     outcome: Outcome = field(default_factory=Outcome)
     _before: dict[str, dict[str, tuple[NodeRecords, ...]]] = field(default_factory=dict)
     _static: dict[str, dict[str, KnownPod]] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class Run:
     """Node -> differences between status and environments, and since when; those that may be corrected."""
 
     async def run(self) -> Outcome:
-        world = World(self.mode, self.seed)
+        world = World(self.mode, self.seed, go_engines=self.go_engines)
         world.start()
         await self._quiet(world)
         try:
@@ -122,7 +125,7 @@ class Run:
     def audit(self, world: World) -> None:
         """Checks safety: what must not be seen even while pods start or end."""
         asked = world.scheduler.asks
-        before, books = self._before.get(asked), world.books(world.extenders[asked])
+        before, books = self._before.get(asked), world.books(world.engines[asked])
         after = {name: self._pictures(world, readings) for name, readings in books.nodes.items()}
         self._before = {asked: after}
         for name, simulated in world.nodes.items():
@@ -217,8 +220,8 @@ class Run:
     def _disagreements(self, world: World) -> list[Difference]:
         found = [
             difference
-            for name, extender in world.extenders.items()
-            for node in world.books(extender).nodes.values()
+            for name, engine in world.engines.items()
+            for node in world.books(engine).nodes.values()
             for difference in self._differences(world, name, node)
         ]
         return sorted({str(difference): difference for difference in found}.values())
@@ -258,34 +261,38 @@ def counts_lent_units(found: Difference, books: NodeRecords) -> bool:
     return is_of_extender and any(holder.orphaned for holder in (card.holders if card else ()))
 
 
-def run(mode: str, seed: int, steps: Sequence[Step]) -> Outcome:
+def run(mode: str, seed: int, steps: Sequence[Step], *, go_engines: GoEngines | None = None) -> Outcome:
     """Returns what was seen. Raises whatever ends the run."""
     logging.disable(logging.CRITICAL)
     random.seed(seed)
     try:
-        return run_in_virtual_time(Run(mode, seed, steps).run())
+        return run_in_virtual_time(Run(mode, seed, steps, go_engines).run())
     finally:
         logging.disable(logging.NOTSET)
 
 
-def failure(mode: str, seed: int, steps: Sequence[Step]) -> Exception | None:
+def failure(
+    mode: str, seed: int, steps: Sequence[Step], *, go_engines: GoEngines | None = None
+) -> Exception | None:
     try:
-        run(mode, seed, steps)
+        run(mode, seed, steps, go_engines=go_engines)
     except Exception as error:  # whatever goes wrong is to be told with the steps that lead there
         return error
     return None
 
 
-def fewest(mode: str, seed: int, steps: Sequence[Step], *, tries: int = 400) -> Sequence[Step]:
+def fewest(
+    mode: str, seed: int, steps: Sequence[Step], *, tries: int = 400, go_engines: GoEngines | None = None
+) -> Sequence[Step]:
     """Returns steps of which hardly one can be left out; fails in the same way."""
-    first = failure(mode, seed, steps)
+    first = failure(mode, seed, steps, go_engines=go_engines)
     size = max(1, len(steps) // 2)
     while size and tries > 0:
         at = 0
         while at < len(steps) and tries > 0:
             shorter = [*steps[:at], *steps[at + size :]]
             tries -= 1
-            if _is_alike(failure(mode, seed, shorter), first):
+            if _is_alike(failure(mode, seed, shorter, go_engines=go_engines), first):
                 steps = shorter
             else:
                 at += size

@@ -1,32 +1,48 @@
-"""kube-scheduler, as far as an extender sees it: one pod after the other, with binds in parallel."""
+"""kube-scheduler, as far as an engine sees it: one pod after the other, with binds in parallel."""
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
-import msgspec
 from tests.simulation.api_server import ApiServer
-from tests.simulation.extender import SimulatedExtender
 from tests.simulation.virtual_time import seconds
 
-from gpushare_core.placement.requests import read_request
-from gpushare_core.scheduling.fit.candidates import prioritize_nodes
-from gpushare_core.scheduling.fit.filter import filter_nodes
-from gpushare_core.scheduling.objects.pod_reference import PodReference
+from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.text.json_object import Json
 
-HTTP_TIMEOUT = 5.0
-"""Seconds after which kube-scheduler gives an extender up."""
 MAX_BACKOFF = 3.0
+
+
+class Engine(Protocol):
+    """What decides where pods go that ask for cards: an extender, or kube-scheduler's plugin."""
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    async def kill(self) -> None:
+        """As by SIGKILL: Bindings on their way still arrive."""
+
+    def check(self) -> None:
+        """Raises what ended one of its parts, if it ended by itself."""
+
+    def place(self, pod: Json) -> Callable[[], Awaitable[str]] | None:
+        """Returns what binds ``pod``, with an error message, empty on success; None where it fits no node."""
+
+    def records(self) -> Mapping[str, LedgerRecord]:
+        """Returns what it counts, by node."""
 
 
 @dataclass(slots=True)
 class SimulatedScheduler:
-    """The leader; which extender it asks follows from where it runs."""
+    """The leader; which engine it asks follows from where it runs."""
 
     server: ApiServer
-    extenders: dict[str, SimulatedExtender]
+    engines: Mapping[str, Engine]
     dice: random.Random
     asks: str
     binds: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
@@ -57,10 +73,10 @@ class SimulatedScheduler:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self.dice.uniform(0.005, 0.05))
-            extender = self.extenders[self.asks]
-            if extender.is_ready:
+            engine = self.engines[self.asks]
+            if engine.is_ready:
                 for pod in [*self._pending()]:
-                    self._schedule(pod, extender)
+                    self._schedule(pod, engine)
 
     def _pending(self) -> list[Json]:
         now = seconds()
@@ -72,33 +88,25 @@ class SimulatedScheduler:
             if self.refused.get(pod["metadata"]["uid"], (0, 0.0))[1] <= now
         ]
 
-    def _schedule(self, pod: Json, extender: SimulatedExtender) -> None:
-        metadata, ledger = pod["metadata"], extender.ledger
-        request = read_request(msgspec.json.decode(msgspec.json.encode(pod["spec"])), ledger.resources)
-        names = ledger.node_names()
-        passing = filter_nodes(ledger, names, uid=metadata["uid"], request=request).passing
-        if not (passing and request.resources):
-            self._refuse(metadata["uid"])
-            return
-        scores = prioritize_nodes(ledger, passing, request.resources[0])
-        node = max(passing, key=lambda name: scores[name])
-        reference = PodReference(metadata["namespace"], metadata["name"], metadata["uid"])
-        self.binds[metadata["uid"]] = asyncio.ensure_future(self._bind(reference, node, extender))
+    def _schedule(self, pod: Json, engine: Engine) -> None:
+        uid, bind = pod["metadata"]["uid"], engine.place(pod)
+        if bind is None:
+            self._refuse(uid)
+        else:
+            self.binds[uid] = asyncio.ensure_future(self._bind(uid, bind))
 
     def _refuse(self, uid: str) -> None:
         count = self.refused.get(uid, (0, 0.0))[0] + 1
         pause = min(MAX_BACKOFF, 0.2 * 2**count) * self.dice.uniform(0.5, 1.0)
         self.refused[uid] = (count, seconds() + pause)
 
-    async def _bind(self, pod: PodReference, node: str, extender: SimulatedExtender) -> None:
-        problem = "the extender did not answer"
+    async def _bind(self, uid: str, bind: Callable[[], Awaitable[str]]) -> None:
+        problem = "it was not answered"
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(HTTP_TIMEOUT):
-                    problem = await asyncio.shield(asyncio.ensure_future(extender.binder.bind(pod, node)))
+            problem = await bind()
         finally:
-            self.binds.pop(pod.uid, None)
+            self.binds.pop(uid, None)
             if problem:
-                self._refuse(pod.uid)
+                self._refuse(uid)
             else:
-                self.refused.pop(pod.uid, None)
+                self.refused.pop(uid, None)

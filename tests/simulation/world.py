@@ -2,21 +2,22 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.fakes.book_readings import ledger_books, node_books
+from tests.fakes.book_readings import node_books
 from tests.fakes.books import Cards
 from tests.samples.pod_shapes import SPECS
 from tests.simulation.api_server import ApiServer
 from tests.simulation.books import kubelet_books
 from tests.simulation.extender import SimulatedExtender
+from tests.simulation.go_engine import GoEngines, SimulatedPluginEngine
 from tests.simulation.known_pod import FINISHED
 from tests.simulation.kubelet import SimulatedKubelet
 from tests.simulation.network import Link, SimulatedClient
 from tests.simulation.plugin import SimulatedPlugin
-from tests.simulation.scheduler import SimulatedScheduler
+from tests.simulation.scheduler import Engine, SimulatedScheduler
 from tests.simulation.static_pods import is_mirror, is_static, way_of_mirror
 
 from gpushare_core.audit.readers import read_pod
@@ -28,7 +29,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 GI = 2**30
 CARDS = {"n1": (16, 16, 8), "n2": (16, 5), "n3": (8, 8)}
 """GiB of each card."""
-EXTENDERS = ("east", "west")
+CONTROL_PLANES = ("east", "west")
 
 
 @dataclass(slots=True)
@@ -51,7 +52,9 @@ class World:
     seed: int
     server: ApiServer = field(default_factory=ApiServer)
     nodes: dict[str, SimulatedNode] = field(default_factory=dict)
-    extenders: dict[str, SimulatedExtender] = field(default_factory=dict)
+    go_engines: GoEngines | None = None
+    """What decides where pods go; None: extenders do."""
+    engines: dict[str, Engine] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
     """Of every program."""
     scheduler: SimulatedScheduler = field(init=False)
@@ -63,10 +66,10 @@ class World:
     def __post_init__(self) -> None:
         for name, memories in CARDS.items():
             self._add_node(name, memories)
-        for name in EXTENDERS:
-            self.extenders[name] = SimulatedExtender(self._client(f"extender {name}"), name)
+        for name in CONTROL_PLANES:
+            self.engines[name] = self._engine(name)
         self.scheduler = SimulatedScheduler(
-            self.server, self.extenders, self._dice("scheduler"), EXTENDERS[0]
+            self.server, self.engines, self._dice("scheduler"), CONTROL_PLANES[0]
         )
         self.server.put(storage_capacities("gpushare-system"), {"metadata": {"name": "gpushare-wake-up"}})
 
@@ -76,6 +79,12 @@ class World:
     def _client(self, name: str) -> SimulatedClient:
         self.links[name] = Link(self._dice(name))
         return SimulatedClient(self.server, self.links[name])
+
+    def _engine(self, name: str) -> Engine:
+        client = self._client(f"extender {name}")
+        if self.go_engines is None:
+            return SimulatedExtender(client, name)
+        return SimulatedPluginEngine(client, name, self.go_engines, self._dice(f"lag {name}"))
 
     def _add_node(self, name: str, memories: tuple[int, ...]) -> None:
         present = [
@@ -95,16 +104,16 @@ class World:
             self.apply_policy(name, SPECS[self.mode][0])
             node.kubelet.start()
             node.plugin.start()
-        for extender in self.extenders.values():
-            extender.start()
+        for engine in self.engines.values():
+            engine.start()
         self.scheduler.start()
 
     async def stop(self) -> None:
         for heal in self._heals:
             heal.cancel()
         await self.scheduler.stop()
-        for extender in self.extenders.values():
-            await extender.kill()
+        for engine in self.engines.values():
+            await engine.kill()
         for node in self.nodes.values():
             await node.plugin.kill()
             node.kubelet.stop()
@@ -114,8 +123,8 @@ class World:
         """Raises what ended a process that should not have ended."""
         for node in self.nodes.values():
             node.plugin.check()
-        for extender in self.extenders.values():
-            extender.check()
+        for engine in self.engines.values():
+            engine.check()
         self.scheduler.check()
 
     def later(self, after: float, heal: Callable[[], Awaitable[None] | None]) -> None:
@@ -144,8 +153,8 @@ class World:
                 node.cards.set_health(uuid, healthy=True)
             if ("", name) not in self.server.collection(SHARE_NODES):
                 self.apply_policy(name, SPECS[self.mode][0])
-        for extender in self.extenders.values():
-            extender.start()
+        for engine in self.engines.values():
+            engine.start()
         self.server.wake()
 
     # Objects
@@ -217,8 +226,8 @@ class World:
         shares = (pod for card in cards for pod in card.get("pods", []))
         return {(share["namespace"], share["name"], share["container"]) for share in shares}
 
-    def books(self, extender: SimulatedExtender | None = None) -> ClusterRecords:
-        ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
+    def books(self, engine: Engine | None = None) -> ClusterRecords:
+        ledger = engine.records() if engine and engine.is_ready else None
         return ClusterRecords({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
 
     def _pod_book(self, pod: Json) -> PodRecord:
@@ -228,7 +237,7 @@ class World:
             known = self._read[metadata["uid"]] = (metadata["resourceVersion"], read_pod(pod))
         return known[1]
 
-    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerRecord] | None) -> NodeRecords:
+    def _node_books(self, node: SimulatedNode, ledger: Mapping[str, LedgerRecord] | None) -> NodeRecords:
         return node_books(
             node.name,
             share_node=self.server.collection(SHARE_NODES).get(("", node.name)),

@@ -49,7 +49,9 @@ def _add_sources(parser: ArgumentParser) -> None:
         help="on the node itself: read the kubelet's books in its folder (without a value: %(const)s)",
     )
     parser.add_argument(
-        "--extender", type=_https, help="on a control-plane node: URL, as in https://127.0.0.1:22766"
+        "--extender",
+        type=_https,
+        help="on a control-plane node, with engine Extender: URL, as in https://127.0.0.1:22766",
     )
     parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
 

@@ -17,7 +17,7 @@ from gpushare_core.api.timestamps import rfc3339
 
 DESCRIPTION = """\
 Shows each card as a bar: which pods hold how much of it, what they use, and whether it is sick,
-cordoned, or closed to new pods. The sums are those by which the extender places pods.
+cordoned, or closed to new pods. The sums are those by which pods are placed.
 
 Where a policy asks for isolation, each pod has what holds it to its memory: Hook, Driver, or no isolation
 (it came before that was asked for; a new pod in its place has it). -o wide has the limit of each container.

@@ -15,7 +15,7 @@ DESCRIPTION = """\
 Shows where pods would land, on which card and why, and which of them would stay pending and why. Nothing is
 created and nothing is changed.
 
-The pods are placed one after the other by the code by which the extender places them. First come the pods of
+The pods are placed one after the other by the rules by which gpushare places them. First come the pods of
 the nodes of --without, then with --waiting those that wait already, then those of the files, in their order.
 Of kube-scheduler's own rules these count: node selectors and required node affinity, taints, unschedulable
 nodes, and CPU, memory and other resources. What does not count is said below the result.

@@ -53,8 +53,8 @@ WHY_COMMAND = Command(
     summary="say why a pod waits and what would help, or why it runs where it runs",
     description=(
         "Says why a pod has no card: each reason, for how many nodes it holds, and which\n"
-        "card comes closest; and what would help, tried out with the rules by which the\n"
-        "extender decides. Of a pod that runs it says where, on which card, and beside\n"
+        "card comes closest; and what would help, tried out with the rules by which\n"
+        "pods are placed. Of a pod that runs it says where, on which card, and beside\n"
         "whom, and what holds it to its share. Nothing is changed.\n\n"
         "Exit status: 0 the pod runs, or would get its cards now; 1 it does not;\n"
         "2 it could not be found out."

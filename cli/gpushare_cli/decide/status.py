@@ -26,6 +26,8 @@ class PolicyState(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str = ""
     message: str = ""
     backend: str = ""
+    engine: str = ""
+    """Plugin or Extender; empty: none of ours, or none yet."""
     dialect: str = ""
     isolation: str = ""
     """What its rules ask for: Hook, Driver, or both; ``evicts`` where pods with more are evicted. Empty:
@@ -108,6 +110,7 @@ def _policy_state(policy: ObservedPolicy, facts: StatusFacts) -> PolicyState:
         reason=ready.reason if ready else "",
         message=ready.message if ready else "",
         backend=status.backend,
+        engine=status.engine,
         dialect=policy.spec.dialect,
         isolation=_isolation(policy),
         ready_nodes=status.nodes.ready,

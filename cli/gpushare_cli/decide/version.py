@@ -6,15 +6,17 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from gpushare_cli.decide.objects.installed import ProgramPod
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.report import CommandReport, ExitStatus
 from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.text.whole_number import whole_number
 
-CLIENT, OPERATOR, PLUGIN, EXTENDER, HOSTCTL = "client", "operator", "plugin", "extender", "hostctl"
-_COMPONENTS = {"operator": OPERATOR, "extender": EXTENDER, "scheduler": EXTENDER}
-"""Component label of a pod -> program; in a pod of our own kube-scheduler the extender runs as well."""
+CLIENT, OPERATOR, PLUGIN, EXTENDER = "client", "operator", "plugin", "extender"
+SCHEDULER, HOSTCTL = "scheduler", "hostctl"
+_COMPONENTS = (OPERATOR, EXTENDER, SCHEDULER)
+"""Component labels of pods that name the program in them."""
 
 
 class ProgramVersion(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,7 +47,7 @@ class VersionReport(CommandReport, frozen=True, kw_only=True):
 def program_versions(facts: StatusFacts) -> tuple[ProgramVersion, ...]:
     """Returns them in the order of programs, the most frequent version of each first."""
     running = Counter(
-        (_COMPONENTS[pod.metadata.component], pod.metadata.version or UNKNOWN)
+        (_program(pod), pod.metadata.version or UNKNOWN)
         for pod in facts.pods
         if pod.metadata.component in _COMPONENTS and not pod.is_over
     )
@@ -56,9 +58,14 @@ def program_versions(facts: StatusFacts) -> tuple[ProgramVersion, ...]:
         ProgramVersion(program=program, version=version, count=count)
         for (program, version), count in running.items()
     ]
-    order = (OPERATOR, PLUGIN, EXTENDER, HOSTCTL)
+    order = (OPERATOR, PLUGIN, EXTENDER, SCHEDULER, HOSTCTL)
     found += _hostctl(facts)
     return tuple(sorted(found, key=lambda row: (order.index(row.program), -(row.count or 0), row.version)))
+
+
+def _program(pod: ProgramPod) -> str:
+    """With engine Extender a second kube-scheduler is Kubernetes' own, with our extender in its pod."""
+    return EXTENDER if pod.runs_extender else pod.metadata.component
 
 
 def _hostctl(facts: StatusFacts) -> Iterable[ProgramVersion]:

@@ -26,6 +26,7 @@ COLUMNS = (
     TableColumn(header="memory used", only_wide=True),
     TableColumn(header="isolation", shrink=Shrink.FOLD, min_width=9, only_filled=True),
     TableColumn(header="backend", shrink=Shrink.CROP, min_width=8),
+    TableColumn(header="engine", only_wide=True),
     TableColumn(header="dialect", only_wide=True),
     TableColumn(header="reason", only_wide=True),
 )
@@ -69,6 +70,7 @@ def _row(policy: PolicyState, page: OutputPage) -> list[Cell]:
         memory_text(policy.used_memory_bytes),
         policy.isolation,
         policy.backend or "-",
+        policy.engine or "-",
         policy.dialect or "gpushare.io",
         policy.reason or "-",
     ]

@@ -44,6 +44,15 @@ class Backend(StrEnum):
     EXTERNAL = "External"
 
 
+class Engine(StrEnum):
+    """Which program knows of cards when a pod is placed."""
+
+    PLUGIN = "Plugin"
+    """A plugin inside kube-scheduler (``scheduler/``)."""
+    EXTENDER = "Extender"
+    """An HTTP extender beside kube-scheduler."""
+
+
 class DialectName(StrEnum):
     """Whose resource names, labels, annotations and variables are spoken."""
 

@@ -72,6 +72,10 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 FIELD_MANAGER = "gpushare-operator"
 
+EXTENDER_LEASE = "gpushare-extender"
+"""The Lease that is held by whoever binds pods to cards: an extender, or a kube-scheduler with the plugin."""
+KUBE_SCHEDULER_USER = "system:kube-scheduler"
+"""By which static pods of kube-scheduler log in (``/etc/kubernetes/scheduler.conf``)."""
 CALLS_LEASE = "gpushare-extender-calls"
 """The Lease by which the extender shows that a kube-scheduler called it, and the component label of it."""
 CALLS_COMPONENT = "extender-calls"

@@ -15,6 +15,7 @@ from gpushare_core.api.enums import (
     AdmissionAnswer,
     Backend,
     DialectName,
+    Engine,
     LogLevel,
     Mode,
     Preemption,
@@ -274,8 +275,16 @@ _SCHEDULER = rules(
     rule(
         "!has(self.volcano) || (has(self.backend) && self.backend == 'Volcano')",
         "volcano is only read with backend: Volcano",
-    )
+    ),
+    rule(
+        "!has(self.engine) || self.engine != 'Plugin'"
+        " || !has(self.backend) || !(self.backend in ['External', 'Volcano'])",
+        "engine Plugin needs a kube-scheduler of gpushare's own: set backend to Dedicated or"
+        " KubeScheduler, or leave engine out",
+    ),
 )
+ENGINE_OF_BACKEND: Mapping[Backend, Engine] = {Backend.DEDICATED: Engine.PLUGIN}
+"""Where a policy names none; with all other backends it is Extender."""
 
 
 class Scheduler(PolicyModel):
@@ -286,12 +295,22 @@ class Scheduler(PolicyModel):
     Dedicated: a second kube-scheduler runs in the cluster, for managed control planes.
     External: people edit it by themselves, with what gpushare-hostctl render says.
     Volcano: its own scheduler places pods; its ConfigMap is edited, and restored with the last policy."""
+    engine: Engine | None = None
+    """Plugin: the kube-scheduler that places pods is gpushare's own, with a plugin that knows of cards; where
+    there is none for the API server's minor version, Extender. Extender: an HTTP extender answers for cards,
+    beside a kube-scheduler as Kubernetes publishes it. Left out: Plugin with backend Dedicated, Extender with
+    all others."""
     volcano: VolcanoScheduler | None = None
     """With backend Volcano: where its configuration is."""
     extender_port: int = Field(default=EXTENDER_PORT, ge=1024, le=65534, json_schema_extra=_EXTENDER_PORT)
     """Where the extender listens on each control plane's loopback address; the next port is for probes."""
     timeout_seconds: int = Field(default=120, ge=30, le=900)
     """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
+
+    @property
+    def desired_engine(self) -> Engine:
+        """Returns the engine that is asked for, by name or by leaving it out."""
+        return self.engine or ENGINE_OF_BACKEND.get(self.backend, Engine.EXTENDER)
 
 
 _RUNTIME_CLASS = rules(

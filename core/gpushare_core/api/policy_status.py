@@ -47,6 +47,8 @@ class ProgramVersions(ApiObject, frozen=True, kw_only=True):
     """By the policy's nodes."""
     extender: _Versions = ""
     """By its pods."""
+    scheduler: _Versions = ""
+    """Of gpushare's own kube-scheduler with engine Plugin, by its pods."""
     hostctl: _Versions = ""
     """By its last run on each host."""
 
@@ -57,6 +59,9 @@ class PolicyStatus(ApiObject, frozen=True, kw_only=True):
     observed_generation: int = 0
     backend: Word = ""
     """By which scheduler backend pods are placed: the one that the oldest policy asks for."""
+    engine: Word = ""
+    """Which engine places pods: Plugin or Extender. Empty where no scheduler of gpushare's does, such as with
+    backend Volcano."""
     conditions: ConditionList = field(default_factory=list)
     nodes: NodeTotals = field(default_factory=NodeTotals)
     cards: CardTotals = field(default_factory=CardTotals)

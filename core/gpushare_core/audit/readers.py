@@ -1,6 +1,7 @@
 """The auditor's records, from the JSON of objects and of the extender's inspection."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -54,6 +55,7 @@ PLUGIN_COMPONENT = "plugin"
 """Value of ``COMPONENT_LABEL`` on the pods of our device plugin."""
 PLUGIN_ACCOUNT = "gpushare-plugin"
 """Their service account."""
+NO_NAMES: Mapping[str, PodKey] = MappingProxyType({})
 
 
 class _AuditedStatus(LenientDivision):
@@ -72,6 +74,11 @@ def read_share_node(item: Json) -> ShareNodeRecord:
         return _share_node(node, node.status or _AuditedStatus())
     except UNREADABLE_JSON as error:
         return ShareNodeRecord(name=_name_of(item), problem=str(error))
+
+
+def named_pods(item: Json) -> list[PodKey]:
+    """Returns the pods that a GPUShareNode names; none where it cannot be read."""
+    return [holder.key.pod for card in read_share_node(item).cards for holder in card.holders]
 
 
 def _name_of(item: object) -> str:
@@ -229,30 +236,39 @@ class _Inspection(msgspec.Struct):
     nodes: list[_InspectedNode] | None = None
 
 
-def read_ledger(response: Json) -> dict[str, LedgerRecord]:
-    """Returns node -> ledger, from the response of an extender's path ``/gpushare/inspect``.
+def read_ledger(response: Json, names: Mapping[str, PodKey] = NO_NAMES) -> dict[str, LedgerRecord]:
+    """Returns node -> ledger, from the response of an extender's path ``/gpushare/inspect``, or what
+    kube-scheduler with the plugin shows.
+
+    ``names``: UID -> pod, of pods that the API server may not have any more. The plugin does not keep their
+    names.
 
     Raises:
-        ValueError: this is no response of an extender of ours.
+        ValueError: this is no such response.
     """
     inspection = msgspec.convert(response, _Inspection)
     return {
-        node.name: LedgerRecord(unit=_node_unit(node.unit), cards=tuple(map(_ledger_card, node.cards or ())))
+        node.name: LedgerRecord(
+            unit=_node_unit(node.unit),
+            cards=tuple(_ledger_card(card, names) for card in node.cards or ()),
+        )
         for node in inspection.nodes or ()
     }
 
 
-def _ledger_card(card: _InspectedCard) -> LedgerCard:
+def _ledger_card(card: _InspectedCard, names: Mapping[str, PodKey]) -> LedgerCard:
     """A card that serves no class, or two, has no lock."""
     return LedgerCard(
         uuid=card.uuid,
         units=card.units,
         allocated=card.allocated,
         lock=ResourceClass(card.lock) if card.lock else None,
-        shares=tuple(map(_ledger_share, card.pods or ())),
+        shares=tuple(_ledger_share(share, names) for share in card.pods or ()),
     )
 
 
-def _ledger_share(share: _InspectedShare) -> LedgerShare:
+def _ledger_share(share: _InspectedShare, names: Mapping[str, PodKey]) -> LedgerShare:
     pod = PodKey(share.namespace, share.name, share.uid)
+    if not share.name:
+        pod = names.get(share.uid, pod)
     return LedgerShare(pod=pod, units=share.units, reserved=share.reserved)

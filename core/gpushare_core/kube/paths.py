@@ -30,6 +30,8 @@ QUOTAS = "/api/v1/resourcequotas"
 DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 SERVER_VERSION = "/version"
+SUBJECT_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+"""What somebody else may do; ``ACCESS_REVIEWS`` say it of the client itself."""
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 OWN_GROUP = f"/apis/{GROUP}"

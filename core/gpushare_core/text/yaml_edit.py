@@ -34,7 +34,7 @@ UNREADABLE_YAML = (
 )
 """Raised by PyYAML for a text that is no YAML, or has tags that do not fit their values."""
 
-_PLAIN = re.compile(r"[\w./+=@-]+")
+_PLAIN = re.compile(r"-{0,2}[\w/][\w./+=@-]*(:[\w./+=@-]+)*")
 _BLOCK_SCALAR = ("|", ">")
 
 
@@ -136,6 +136,10 @@ def replace_scalar(text: str, path: YamlPath, *, value: str) -> str:
     node = _node(text, path)
     if not isinstance(node, yaml.ScalarNode):
         raise YamlEditError(f"{_dotted(path)} is not a string")
+    present = text[node.start_mark.index : node.end_mark.index]
+    if _is_plain(value) and node.value and present.count(node.value) == 1:
+        # Tags, anchors and quotes stay.
+        return _replace(text, node, present.replace(node.value, value))
     written = _scalar(value, style=node.style)
     return _replace(text, node, written + ("\n" if node.style in _BLOCK_SCALAR else ""))
 
@@ -344,9 +348,12 @@ def _remove_lines(text: str, start: int, end: int) -> str:
 def _scalar(value: str, *, style: str | None) -> str:
     if style == "'":
         return "'" + value.replace("'", "''") + "'"
-    if style is None and _PLAIN.fullmatch(value) and yaml.safe_load(value) == value:
-        return value
-    return json.dumps(value)
+    return value if style is None and _is_plain(value) else json.dumps(value)
+
+
+def _is_plain(value: str) -> bool:
+    """Returns whether ``value`` is the same string without quotes, wherever it stands."""
+    return bool(_PLAIN.fullmatch(value)) and yaml.safe_load(value) == value
 
 
 def _flow(value: Any) -> str:

@@ -1,8 +1,9 @@
-"""Holding the Lease by which one extender at a time answers binds.
+"""Holding the Lease by which one program at a time binds pods.
 
-Two extenders that bind do not see each other's reservations, and could give one card away twice. Which of
-them is asked follows from kube-scheduler's own leader election. The extender that is asked takes the Lease,
-keeps it while binds come, and gives it back soon after: one write in a few seconds, none per bind.
+Two that bind do not see each other's reservations, and could give one card away twice. Which extender is
+asked follows from kube-scheduler's own leader election. The extender that is asked takes the Lease, keeps it
+while binds come, and gives it back soon after: one write in a few seconds, none per bind. A scheduler with
+the plugin does the same (scheduler/internal/bindlease, which says why no two bind at a time): change both.
 """
 
 import asyncio
@@ -69,7 +70,7 @@ class BindLease:
             NotHeldError: another extender may be binding.
         """
         self._last_use = self.timing.clock()
-        while not (self._lease.lasts(self.timing.uncertain_for) and self._is_up_to_date):
+        while not self.permits:
             if not self._lease.lasts(self.timing.uncertain_for):
                 async with self._writing:
                     await self._lease.ensure(self.timing.uncertain_for)
@@ -96,6 +97,16 @@ class BindLease:
         async with self._writing:
             if not self.in_use():
                 await self._lease.release()
+
+    @property
+    def permits(self) -> bool:
+        """Returns whether a Binding may be sent at this moment."""
+        return self._lease.lasts(self.timing.uncertain_for) and self._is_up_to_date
+
+    @property
+    def holding(self) -> int:
+        """Returns what ``hold`` has returned last."""
+        return self._lease.holding
 
     @property
     def _is_up_to_date(self) -> bool:

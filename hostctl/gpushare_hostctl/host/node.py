@@ -175,6 +175,13 @@ class ControlPlaneNode:
         if not key_files:
             self.files.remove_empty_folder(self.paths.in_folder(SCHEDULER_FOLDER))
 
+    def remove_keys(self) -> None:
+        """Removes the keys of mutual TLS."""
+        folders = [folder for folder in FOLDERS if folder != SCHEDULER_FOLDER]
+        self._remove(self._own_files(*folders))
+        for folder in folders:
+            self.files.remove_empty_folder(self.paths.in_folder(folder))
+
     def clear_folder(self) -> None:
         """Removes our files, and our folder unless an extender's keys are left in it."""
         self.keep_only(())

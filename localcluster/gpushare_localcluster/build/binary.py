@@ -1,18 +1,19 @@
-"""The program of all components of the cluster: built once, cached by the content of its sources."""
+"""Programs of Kubernetes' modules, of each minor: built once, cached by the content of their sources."""
 
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpushare_localcluster.build import toolchain
 from gpushare_localcluster.build.kept_builds import delete_outdated, note_use
 from gpushare_localcluster.build.lock import Report, locked
-from gpushare_localcluster.build.minors import CHOICE, DEFAULT, Minor, chosen_minor
+from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, chosen_minor
 from gpushare_localcluster.build.progress import BuildProgress, Pace, run_watched, terminal_of
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
@@ -20,8 +21,71 @@ from gpushare_localcluster.errors import LocalClusterError
 SOURCES = Path(__file__).resolve().parents[2]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
 WITHOUT_C = {"CGO_ENABLED": "0"}
-PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 MODULE_FILES = ("go.mod", "go.sum")
+VERSION_LINE = re.compile(r'^VERSION = "(.*)"$', re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoProgram:
+    """A Go program of Kubernetes' modules. ``sources`` has a module file for each of ``minors``.
+
+    Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``.
+    ``metadata`` follows Kubernetes' version in its own, after a plus sign. ``version_variable`` is the one of
+    its Go code that gets gpushare's version.
+    """
+
+    name: str
+    sources: Path
+    notice: str
+    links: Sequence[str]
+    folder: str = ""
+    metadata: str = ""
+    version_variable: str = ""
+    minors: Sequence[Minor] = field(default=MINORS)
+
+    @property
+    def module(self) -> str:
+        """The name of its Go module."""
+        return f"gpushare.io/{self.sources.name}"
+
+    def version(self, minor: Minor) -> str:
+        return f"{minor.version}+{self.metadata}" if self.metadata else minor.version
+
+    def own_flags(self) -> Sequence[str]:
+        """Returns what the linker has to be told besides Kubernetes' version."""
+        return [f"-X {self.version_variable}={gpushare_version()}"] if self.version_variable else []
+
+
+def gpushare_version() -> str:
+    """Returns the version that the checkout is of. Raises LocalClusterError outside of one."""
+    path = SOURCES.parent / "core/gpushare_core/process/version.py"
+    try:
+        found = VERSION_LINE.search(path.read_text())
+    except OSError as error:
+        raise LocalClusterError(f"gpushare's version cannot be read: {error}") from error
+    if not found:
+        raise LocalClusterError(f"{path} does not say gpushare's version.")
+    return found[1]
+
+
+LOCALCLUSTER = GoProgram(
+    name="localcluster",
+    sources=SOURCES,
+    notice="the local cluster of Kubernetes {minor}: about 5 minutes the first time, "
+    "20 seconds after an edit",
+    links=("kube-scheduler", "kubectl", "pause"),
+)
+SCHEDULER = GoProgram(
+    name="gpushare-scheduler",
+    sources=SOURCES.parent / "scheduler",
+    notice="our kube-scheduler {minor}: about 20 seconds after the local cluster, minutes before it",
+    links=("kube-scheduler",),
+    folder="scheduler",
+    metadata="gpushare",
+    version_variable="gpushare.io/scheduler/internal/metrics.Version",
+    minors=[minor for minor in MINORS if minor.number >= 35],
+)
+"""Of the checkout, for the clusters of those who develop it."""
 
 
 @dataclass(frozen=True)
@@ -49,34 +113,47 @@ def ensure_binary(
     minor = minor or chosen
     if (prebuilt := environment.get(PREBUILT)) and minor == chosen:
         return _use_prebuilt(Path(prebuilt), cache, minor)
-    if not (SOURCES / "go.mod").exists():
+    if not (LOCALCLUSTER.sources / "go.mod").exists():
         raise LocalClusterError(
-            f"The local cluster's Go sources are not in {SOURCES}: run it from a checkout of the project, "
-            f"or name a built binary in {PREBUILT}."
+            f"The local cluster's Go sources are not in {LOCALCLUSTER.sources}: run it from a checkout of the"
+            f" project, or name a built binary in {PREBUILT}."
         )
-    go = toolchain.find_go(cache, report=report)
-    folder = cache / build_name(minor, toolchain.version(go))
-    program = folder / "localcluster"
+    return ensure_program(LOCALCLUSTER, minor, report=report, environment=environment)
+
+
+def ensure_program(
+    program: GoProgram,
+    minor: Minor,
+    *,
+    report: Report,
+    environment: Mapping[str, str] = os.environ,
+    go: Path | None = None,
+) -> Binary:
+    """Returns a program, built if it was not built before. Raises LocalClusterError if it cannot be built.
+
+    ``go``: the compiler, where it shall not be any that is new enough.
+    """
+    cache = cache_folder(environment)
+    go = go or toolchain.find_go(cache, report=report)
+    compiler = toolchain.version(go) + environment.get("GOARCH", "")
+    folder = cache / program.folder / build_name(program, minor, compiler)
+    built = folder / program.name
     note_use(folder)
     # No lock where there is nothing to build: another process may be building something else.
-    if not program.exists():
+    if not built.exists():
         with locked(cache / "lock", report=report):
-            _build_once(go, program, minor, report=report)
-    return _link(program, folder, minor)
+            # Another process may have built it meanwhile.
+            if not built.exists():
+                build(go, program, folder, minor, report=report)
+                delete_outdated(folder.parent)
+    return _link(built, folder, minor, names=program.links)
 
 
-def _build_once(go: Path, program: Path, minor: Minor, *, report: Report) -> None:
-    """Builds ``program`` unless another process has done so meanwhile, and deletes outdated builds."""
-    if program.exists():
-        return
-    build(go, program.parent, minor, report=report)
-    delete_outdated(program.parent.parent)
-
-
-def build_name(minor: Minor, compiler: str) -> str:
+def build_name(program: GoProgram, minor: Minor, compiler: str) -> str:
     """Returns the name of a build's folder, such as ``1.34-62c87249b7f9023e``."""
     files = (minor.module_file, minor.sum_file)
-    return f"{minor.name}-{fingerprint(SOURCES, compiler, module_files=files)}"
+    made_by = compiler + "".join(program.own_flags())
+    return f"{minor.name}-{fingerprint(program.sources, made_by, module_files=files)}"
 
 
 def fingerprint(sources: Path, compiler: str, *, module_files: Sequence[str] = MODULE_FILES) -> str:
@@ -97,31 +174,30 @@ def source_files(sources: Path) -> list[Path]:
     return sorted(own)
 
 
-def build_command(output: Path, minor: Minor = DEFAULT) -> Sequence[str]:
+def build_command(program: GoProgram, output: Path, minor: Minor) -> Sequence[str]:
     """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
     version = "k8s.io/component-base/version"
     flags = [
         "-s -w",
-        f"-X {version}.gitVersion={minor.version}",
+        f"-X {version}.gitVersion={program.version(minor)}",
         f"-X {version}.gitMajor={minor.major}",
         f"-X {version}.gitMinor={minor.number}",
+        *program.own_flags(),
     ]
     linking = ["-ldflags", " ".join(flags)]
     return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), "."]
 
 
-def build(go: Path, folder: Path, minor: Minor = DEFAULT, *, report: Report) -> None:
+def build(go: Path, program: GoProgram, folder: Path, minor: Minor, *, report: Report) -> None:
     """Compiles into `folder`; a build that fails or is interrupted leaves no program there.
 
     Raises LocalClusterError with the compiler's errors.
     """
-    report(
-        f"building the local cluster of Kubernetes {minor.name}: about 5 minutes the first time, "
-        "20 seconds after an edit"
-    )
+    report(f"building {program.notice.format(minor=minor.name)}")
     unfinished = folder / "unfinished"
-    compile_program([go, *build_command(unfinished, minor)], SOURCES, unfinished, report=report)
-    unfinished.rename(folder / "localcluster")
+    arguments = build_command(program, unfinished, minor)
+    compile_program([go, *arguments], program.sources, unfinished, report=report)
+    unfinished.rename(folder / program.name)
 
 
 def compile_program(
@@ -188,7 +264,7 @@ def _use_prebuilt(binary: Path, cache: Path, minor: Minor) -> Binary:
             f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
         )
     name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
-    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor)
+    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor, names=LOCALCLUSTER.links)
     if (version := _version_of(linked)) not in ("", minor.version):
         raise LocalClusterError(
             f"{PREBUILT} names {binary}, which is Kubernetes {version}; asked for is {minor.version}: set"
@@ -207,9 +283,9 @@ def _version_of(binary: Binary) -> str:
         return ""
 
 
-def _link(binary: Path, folder: Path, minor: Minor) -> Binary:
+def _link(binary: Path, folder: Path, minor: Minor, *, names: Sequence[str]) -> Binary:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in PROGRAMS:
+    for name in names:
         link = folder / name
         if not link.exists():
             link.unlink(missing_ok=True)

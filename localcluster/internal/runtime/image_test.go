@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 func TestAnImageHasTheProgramsOfItsVersion(t *testing.T) {
@@ -28,6 +30,26 @@ func TestAnImageHasTheProgramsOfItsVersion(t *testing.T) {
 		if others := len(want) > 1; others != slices.Contains(got.ofImage, "/cache/1.34/localcluster") {
 			t.Errorf("%s has %q", image, got.ofImage)
 		}
+	}
+}
+
+func TestProgramsOfAnImageAreFoundByEveryUser(t *testing.T) {
+	programs, own, ofCluster := t.TempDir(), privateFolder(t, "cache/own"), privateFolder(t, "cache/cluster")
+	for folder, says := range map[string]string{own: "ours", ofCluster: "the cluster's"} {
+		program := filepath.Join(folder, "program")
+		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho \""+says+"\"\n"), 0o755))
+		link(t, program, filepath.Join(folder, "kube-scheduler"))
+	}
+	link(t, own, filepath.Join(programs, "0.1.0-1.37"))
+	pod := startNode(t, func(c *Config) {
+		c.Programs, c.Path, c.Readable = programs, []string{ofCluster}, []string{filepath.Join(ofCluster, "program")}
+	}).pod("scheduler")
+	nobody := withSecurity(&cri.LinuxContainerSecurityContext{RunAsUser: &cri.Int64Value{Value: 65532}})
+	for image, want := range map[string]string{
+		"example.org:5000/gpushare-scheduler:0.1.0-1.37": "ours",
+		"example.org:5000/gpushare:0.1.0":                "the cluster's",
+	} {
+		pod.wants(want, "kube-scheduler", nobody, func(c *cri.ContainerConfig) { c.Image.Image = image })
 	}
 }
 

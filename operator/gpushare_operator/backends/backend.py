@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.api.enums import Backend
+from gpushare_core.api.enums import Backend, Engine
 from gpushare_core.api.served import Problem
 from gpushare_operator.actions import Action, Plan
 from gpushare_operator.backends.teardown_step import EVERY_POLICY, Situation, TeardownStep, due_steps
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies import conditions
+from gpushare_operator.policies.engine_choice import EngineChoice
+from gpushare_operator.policies.scheduler_settings import scheduler_settings
+
+
+def extender_alone(situation: Situation) -> EngineChoice:
+    """Returns the choice of a backend that runs kube-schedulers of others, with our extender."""
+    if scheduler_settings(situation.snapshot).engine is Engine.EXTENDER:
+        return EngineChoice()
+    served = f"only backends {Backend.DEDICATED} and {Backend.KUBE_SCHEDULER} serve {Engine.PLUGIN}"
+    return EngineChoice(fallback=served)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +40,8 @@ class SchedulerBackend:
     teardown_steps: tuple[TeardownStep, ...]
     is_in_force: Callable[[ClusterSnapshot], bool]
     """Whether it is the one that was connected, as far as the cluster itself shows."""
+    engine: Callable[[Situation], EngineChoice | None] = extender_alone
+    """Returns which engine places pods once it is connected; None where no engine of ours does."""
     may_be_connected: Callable[[ClusterSnapshot], bool] = lambda _: True
     """Whether nothing is in the way that only people can remove: until then the former backend stays."""
     is_connecting: Callable[[Situation], bool] = lambda _: False

@@ -10,6 +10,9 @@ from gpushare_core.text.json_object import Json
 class ApiReader(Protocol):
     """What ``KubeClient`` has of them."""
 
+    async def create(self, path: str, body: Json) -> Json:
+        """Of a review, which stores nothing."""
+
     async def get(self, path: str) -> Json: ...
 
     def pages(

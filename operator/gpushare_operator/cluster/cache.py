@@ -14,6 +14,7 @@ from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.nodes.node_index import NodeIndexes
 from gpushare_operator.cluster.nodes.observed_states import StateKeeper
 from gpushare_operator.cluster.objects import (
+    ReadResult,
     SchedulerObject,
     ServerFacts,
     VolcanoConfigObject,
@@ -165,6 +166,7 @@ class Cache:
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _kubernetes: str = ""
     _server: ServerFacts | None = None
+    _scheduler_rights: ReadResult | None = None
     _refusals: Mapping[str, str] = field(default_factory=dict)
     _isolation_files: Mapping[str, IsolationFiles | None] | None = None
     _states: StateKeeper = field(default_factory=StateKeeper)
@@ -304,6 +306,10 @@ class Cache:
         self._snapshot = None
         self._server = facts
 
+    def replace_scheduler_rights(self, rights: ReadResult | None) -> None:
+        """``rights``: None when nobody needs them any more."""
+        self._snapshot, self._scheduler_rights = None, rights
+
     def observe_volcano_config(self, location: VolcanoLocation, config: VolcanoConfigObject) -> None:
         self._snapshot = None
         self._volcano_configs[location] = config
@@ -334,6 +340,7 @@ class Cache:
             volcano_configs=dict(self._volcano_configs),
             kubernetes=self._kubernetes,
             server=self._server,
+            scheduler_rights=self._scheduler_rights,
             unavailable=self._states.unavailable,
             refusals=self._refusals,
             isolation_files=self._isolation_files,

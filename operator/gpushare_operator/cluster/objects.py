@@ -249,6 +249,8 @@ class JobObject:
     """Where the extender listened when the run began."""
     renew_after: datetime | None = None
     """When the host's keys are to be renewed, if that was known when the run began."""
+    engine: str = ""
+    """Which one the run connects; empty of a run of a version that knew only the extender."""
     has_drifted: bool = False
     """Whether kube-scheduler had lost our edit when the run began."""
     asked: frozenset[str] = frozenset()
@@ -306,6 +308,8 @@ class PodObject:
     """Last message of the first container that ended by itself and was started again."""
     extender_ports: tuple[int, ...] = ()
     """Of an extender: where it listens."""
+    runs_extender: bool = False
+    """Whether one of its containers is the extender."""
     version: str = ""
     """Of the program."""
 

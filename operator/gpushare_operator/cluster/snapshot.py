@@ -42,6 +42,9 @@ class ClusterSnapshot:
     empty where it is not known."""
     server: objects.ServerFacts | None = None
     """None where nobody needs to know."""
+    scheduler_rights: objects.ReadResult | None = None
+    """Whether the user of the cluster's own kube-schedulers has those of engine Plugin; None where nobody
+    needs to know, or it was not asked yet."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Name of a DaemonSet, Deployment or Job of ours -> why its pods are not made."""
     unavailable: Mapping[str, datetime] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     VERSION_LABEL,
 )
+from gpushare_core.kubernetes_minors import KubernetesMinor
 from gpushare_core.process.version import VERSION
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.desired.programs import Programs
@@ -38,12 +39,19 @@ class Installation:
     pull_secrets: tuple[str, ...] = ()
     programs: Programs = field(default_factory=Programs)
     scheduler_image: str = SCHEDULER_IMAGE
-    """With backend Dedicated. Without a tag it gets that of the server's version."""
+    """With backend Dedicated and engine Extender. Without a tag it gets that of the server's version."""
+    engine_image: str = ""
+    """Repository of our own kube-scheduler's images, without a tag; empty: beside that of ``image``."""
 
     def scheduler_image_for(self, version: str) -> str:
         """Returns the image of kube-scheduler for a server of ``version``, such as ``v1.36.3``."""
         is_whole = ":" in self.scheduler_image.rpartition("/")[2] or "@" in self.scheduler_image
         return self.scheduler_image if is_whole else f"{self.scheduler_image}:{version}"
+
+    def engine_image_for(self, minor: KubernetesMinor) -> str:
+        """Returns the image of our own kube-scheduler of ``minor``."""
+        repository = self.engine_image or f"{_repository(self.image)}-scheduler"
+        return f"{repository}:{VERSION}-{minor}"
 
 
 def plugin_name(policy: str) -> str:
@@ -68,6 +76,13 @@ def labels(component: str, policy: str = "") -> dict[str, str]:
 def selector(component: str, policy: str = "") -> dict[str, str]:
     """Returns those of ``labels`` that select the pods of one DaemonSet; they can never be changed later."""
     return {COMPONENT_LABEL: component, POLICY_LABEL: policy} if policy else {COMPONENT_LABEL: component}
+
+
+def _repository(image: str) -> str:
+    """Returns ``image`` without tag and digest. A colon before the last slash is that of a port."""
+    tagged = image.partition("@")[0]
+    folder, slash, name = tagged.rpartition("/")
+    return f"{folder}{slash}{name.partition(':')[0]}"
 
 
 def _short(node: str) -> str:

@@ -41,10 +41,11 @@ def unprivileged() -> Json:
     }
 
 
-def pulled(installation: Installation) -> Json:
-    """Returns the fields of a container for its image and when that is pulled."""
+def pulled(installation: Installation, image: str = "") -> Json:
+    """Returns the fields of a container for one of our images, and when that is pulled; ``image``: empty is
+    that of all programs."""
     policy = {"imagePullPolicy": installation.pull_policy} if installation.pull_policy else {}
-    return {"image": installation.image, **policy}
+    return {"image": image or installation.image, **policy}
 
 
 def pull_secrets(installation: Installation) -> Json:

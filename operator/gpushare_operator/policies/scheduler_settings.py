@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.enums import Engine
+from gpushare_core.api.names import DEDICATED_SCHEDULER, EXTENDER_PORT
 from gpushare_core.api.policy import Placement, Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_operator.cluster.labels import PORT_ANNOTATION, read_ports
+from gpushare_operator.cluster.labels import EXTENDER, PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import EXTENDER_NAME
 from gpushare_operator.policies.decisive_policy import decisive_policy
@@ -16,12 +17,14 @@ from gpushare_operator.policies.served_resources import ignored_resources, manag
 class SchedulerSettings:
     """What all policies together ask of the schedulers' connection."""
 
+    engine: Engine = Engine.EXTENDER
+    """The engine that is asked for; ``choose_engine`` says which one serves."""
     port: int = EXTENDER_PORT
     """Where the extender listens."""
     timeout: int = Scheduler().timeout_seconds
     """Seconds until an edited kube-scheduler has to serve."""
     weight: int = Placement().weight
-    """Of the extender's scores."""
+    """Of the engine's scores."""
     listening: tuple[int, ...] = ()
     """Where the extender listens already: any scheduler may call any of these ports."""
     asked: frozenset[str] = frozenset()
@@ -37,23 +40,34 @@ class SchedulerSettings:
         return [
             "--extender-url",
             f"https://127.0.0.1:{self.port}/gpushare",
-            *(part for name in self.resources for part in ("--managed-resource", name)),
-            *(part for name in self.ignored_resources for part in ("--ignored-resource", name)),
+            *self._resource_arguments,
             "--prioritize-verb",
             "prioritize",
             "--weight",
             str(self.weight),
         ]
 
+    @property
+    def plugin_arguments(self) -> list[str]:
+        """Returns the arguments by which hostctl writes the scheduler's plugin into a configuration."""
+        return ["--engine", Engine.PLUGIN.value, *self._resource_arguments, "--weight", str(self.weight)]
+
+    @property
+    def _resource_arguments(self) -> list[str]:
+        managed = (part for name in self.resources for part in ("--managed-resource", name))
+        ignored = (part for name in self.ignored_resources for part in ("--ignored-resource", name))
+        return [*managed, *ignored]
+
 
 def scheduler_settings(snapshot: ClusterSnapshot) -> SchedulerSettings:
-    """Returns what is asked for by the decisive policy; while that one cannot be read, the port stays the one
-    in force."""
+    """Returns what is asked for by the decisive policy; while that one cannot be read, port and engine stay
+    those in force."""
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
     ports = ports_in_force(snapshot)
     settings = SchedulerSettings(
+        engine=_engine_in_force(snapshot),
         port=ports[0] if ports else EXTENDER_PORT,
         listening=ports,
         asked=asked,
@@ -66,10 +80,23 @@ def scheduler_settings(snapshot: ClusterSnapshot) -> SchedulerSettings:
     scheduler = policy.spec.scheduler
     return replace(
         settings,
+        engine=scheduler.desired_engine,
         port=scheduler.extender_port,
         timeout=scheduler.timeout_seconds,
         weight=policy.spec.placement.weight,
     )
+
+
+def _engine_in_force(snapshot: ClusterSnapshot) -> Engine:
+    """Returns the engine of our own kube-scheduler, else the one that the cluster's own got last."""
+    deployment = snapshot.deployments.get(DEDICATED_SCHEDULER)
+    if deployment is None:
+        ended = {job.finished: job.engine for job in snapshot.jobs.values() if job.finished and job.engine}
+        return Engine.PLUGIN if ended and ended[max(ended)] == Engine.PLUGIN else Engine.EXTENDER
+    spec = deployment.body.get("spec", {}) if deployment else {}
+    containers = spec.get("template", {}).get("spec", {}).get("containers", ())
+    names = {container.get("name") for container in containers}
+    return Engine.PLUGIN if names and EXTENDER not in names else Engine.EXTENDER
 
 
 def ports_in_force(snapshot: ClusterSnapshot) -> tuple[int, ...]:

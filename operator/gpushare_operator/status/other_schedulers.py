@@ -3,18 +3,21 @@
 from dataclasses import replace
 
 from gpushare_core.api.conditions import ConditionState
-from gpushare_core.api.enums import Backend
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import CALLS_LEASE
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.backend_choice import placing_backend
 from gpushare_operator.policies.wording import counted
 
 
-def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot) -> ConditionState:
+def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot, engine: str) -> ConditionState:
     """Returns ``state`` with a note on such pods, by the extender's Lease. Their allocations are right, so
-    nothing is wrong with the policy. Without an extender nothing is known of them."""
-    if placing_backend(snapshot) is Backend.VOLCANO:
+    nothing is wrong with the policy.
+
+    ``engine``: the one that places pods. Without an extender nothing is known of them: the Lease keeps what
+    the last one wrote.
+    """
+    if engine != Engine.EXTENDER:
         return state
     lease = snapshot.calls.get(CALLS_LEASE)
     number, *names = (lease.other_schedulers if lease else "").split() or [""]

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import dated_conditions
 from gpushare_core.api.policy_status import PolicyStatus
+from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import placing_backend
@@ -19,7 +20,7 @@ from gpushare_operator.status.conditions.degraded import (
 )
 from gpushare_operator.status.conditions.nodes_ready import nodes_ready
 from gpushare_operator.status.conditions.ready import deleted_policy_ready, policy_ready, server_refused
-from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured
+from gpushare_operator.status.conditions.scheduler_configured import scheduler_configured, serving_engine
 from gpushare_operator.status.conditions.unit_change_blocked import unit_change_blocked, units_refused
 from gpushare_operator.status.nodes.node_reports import policy_nodes
 from gpushare_operator.status.nodes.other_plugins import other_plugins
@@ -46,7 +47,9 @@ def policy_status(
     next round."""
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
-    scheduler = scheduler_configured(snapshot, policy, installation, now)
+    situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
+    scheduler = scheduler_configured(situation, policy)
+    engine = serving_engine(situation, scheduler, policy.status)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
@@ -57,7 +60,7 @@ def policy_status(
     ]
     states = [
         nodes_ready(snapshot, policy, nodes),
-        with_other_schedulers(scheduler, snapshot),
+        with_other_schedulers(scheduler, snapshot, engine),
         conflicted(snapshot, policy, nodes),
         unit_change_blocked(nodes),
         degraded(policy, nodes, problems),
@@ -73,6 +76,7 @@ def policy_status(
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
+        engine=engine,
         conditions=dated_conditions([ready, *states], before=before, generation=generation, now=now),
         nodes=sums.nodes,
         cards=sums.cards,
@@ -92,4 +96,4 @@ def _decisive(status: PolicyStatus) -> Hashable:
     conditions = tuple(
         (condition.type, condition.status, condition.reason) for condition in status.conditions
     )
-    return (status.observed_generation, status.backend, conditions)
+    return (status.observed_generation, status.backend, status.engine, conditions)

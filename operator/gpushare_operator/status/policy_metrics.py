@@ -13,7 +13,10 @@ MEMORY = Gauge("gpushare_policy_memory_bytes", "What the policy shares.", ("poli
 ALLOCATED_MEMORY = Gauge("gpushare_policy_memory_allocated_bytes", "What pods were given.", ("policy",))
 USED_MEMORY = Gauge("gpushare_policy_memory_used_bytes", "What is in use.", ("policy",))
 CONDITION = Gauge("gpushare_policy_condition", "Of the policy: 1 True, 0 False.", ("policy", "type"))
-BACKEND = Gauge("gpushare_policy_backend", "Always 1; what places the policy's pods.", ("policy", "backend"))
+BACKEND = Gauge(
+    "gpushare_policy_backend", "Always 1; what places the policy's pods.", ("policy", "backend", "engine")
+)
+"""Without an engine where none of ours places pods."""
 
 POLICY_GAUGES = (BACKEND, NODES, CARDS, UNITS, MEMORY, ALLOCATED_MEMORY, USED_MEMORY, CONDITION)
 
@@ -32,7 +35,7 @@ def policy_figures(policies: Iterable[PolicyObject]) -> Iterator[Sample]:
         yield ALLOCATED_MEMORY.at(byte_count(status.memory.allocated), name)
         yield USED_MEMORY.at(byte_count(status.memory.used), name)
         if status.backend:
-            yield BACKEND.at(1, name, status.backend)
+            yield BACKEND.at(1, name, status.backend, status.engine)
         for condition in status.conditions:
             if condition.status in ("True", "False"):
                 yield CONDITION.at(condition.status == "True", name, condition.type)

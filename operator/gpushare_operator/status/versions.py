@@ -26,15 +26,16 @@ class PluginVersion:
 def program_versions(snapshot: ClusterSnapshot, sums: Mapping[Hashable, int]) -> ProgramVersions:
     """``sums`` are those of the policy's nodes."""
     plugins = {key.version: number for key, number in sums.items() if isinstance(key, PluginVersion)}
-    extenders = Counter(
-        pod.version for pod in snapshot.pods.values() if pod.component in (EXTENDER, SCHEDULER)
-    )
+    pods = [pod for pod in snapshot.pods.values() if pod.component in (EXTENDER, SCHEDULER)]
+    extenders = Counter(pod.version for pod in pods if pod.runs_extender)
+    schedulers = Counter(pod.version for pod in pods if not pod.runs_extender)
     runs = sorted(snapshot.jobs.values(), key=lambda job: job.sequence)
     last_runs = {job.node: job for job in runs}
     return ProgramVersions(
         operator=VERSION,
         plugin=_text(plugins),
         extender=_text(extenders),
+        scheduler=_text(schedulers),
         hostctl=_text(Counter(job.version for job in last_runs.values())),
     )
 

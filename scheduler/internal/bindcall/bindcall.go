@@ -6,36 +6,44 @@
 package bindcall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/binding"
 )
 
 const (
-	// callTime is for one request.
-	callTime = 4 * time.Second
-	// uncertainTime is how long after it was sent a Binding has taken effect, or never will.
-	uncertainTime = 3 * callTime
+	// CallTime is for one request, at our end and in the API server.
+	CallTime = 4 * time.Second
+	// UncertainTime is how long after it was to be sent a Binding has taken effect, or never will: it leaves within
+	// CallTime, the API server drops it after CallTime, and as much is left for what lies between them.
+	UncertainTime = 3 * CallTime
 	// sendTime is how long a Binding is sent again: then another attempt of the pod does better.
-	sendTime     = 2 * callTime
+	sendTime     = 2 * CallTime
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = time.Second
+	// maxSent is how many requests are under way at a time. More would wait in the API server, and be dropped there.
+	maxSent = 200
 )
 
 // ErrBoundBefore is returned for a pod that may have been bound for a while, and is not any more: its kubelet may have
 // admitted it.
 var ErrBoundBefore = errors.New("the pod may have been bound for a while")
 
+// ErrUnknown is returned where nobody waits any longer for what becomes of a Binding.
+var ErrUnknown = errors.New("it is not known whether the pod is bound")
+
 var errChanging = errors.New("somebody changes it again and again while it is being bound")
+var errTooLong = errors.New("it took too long")
 
 // Clock is replaced in tests.
 type Clock struct {
@@ -54,38 +62,50 @@ func RealClock() Clock {
 	}}
 }
 
+// Slots limit how many requests are under way at a time.
+type Slots chan struct{}
+
+// NewSlots returns those of one API server.
+func NewSlots() Slots { return make(Slots, maxSent) }
+
+// Writer writes Bindings to an API server.
+type Writer struct {
+	API   API
+	Clock Clock
+	Slots Slots
+	// Permit returns an error unless a Binding may be sent now. It is asked before each request.
+	Permit func(ctx context.Context) error
+}
+
 // Write binds a pod, which was seen unbound as it is, to a node. It returns nil once the pod is surely bound by this
 // Binding, and an error once it surely is not, and will not be; ErrBoundBefore is among its causes where it was bound
-// meanwhile. Where ctx ends the outcome is not known.
-func Write(
-	ctx context.Context, pods corev1.PodsGetter, clock Clock, pod *v1.Pod, node string, written binding.Binding,
-) error {
-	call := &call{
-		pods: pods.Pods(pod.Namespace), clock: clock, pod: pod, node: node, written: written,
-		sendUntil: clock.Now().Add(sendTime),
-	}
+// meanwhile. Where ctx ends before that is known, ErrUnknown is.
+func (w Writer) Write(ctx context.Context, pod *v1.Pod, node string, written binding.Binding) error {
+	call := &call{Writer: w, pod: pod, node: node, written: written}
 	backoff := firstBackoff
 	for {
 		done, err := call.send(ctx)
 		if !done {
 			done, err = call.ask(ctx)
 		}
-		if done || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+		switch {
+		case done:
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 		}
-		clock.Sleep(ctx, max(backoff, call.retryAfter))
+		w.Clock.Sleep(ctx, max(backoff, call.retryAfter))
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
 // call is one Binding on its way.
 type call struct {
-	pods    corev1.PodInterface
-	clock   Clock
+	Writer
 	pod     *v1.Pod // as it was seen last
 	node    string
 	written binding.Binding
-	// sendUntil is until when it may be sent.
+	// sendUntil is until when it may be sent; zero before the first request.
 	sendUntil time.Time
 	// uncertainUntil is until when an earlier request may still take effect; zero where none may.
 	uncertainUntil time.Time
@@ -103,20 +123,37 @@ func (c *call) send(ctx context.Context) (bool, error) {
 	if lack := allocation.LackOfRoom(allocation.SizeBesideOurs(c.pod.Annotations), c.written.Room); lack != "" {
 		return c.fail(errors.New(lack))
 	}
-	sent := c.clock.Now()
-	if !sent.Before(c.sendUntil) {
-		if c.failure == nil {
-			c.failure = errors.New("it took too long")
-		}
-		return c.fail(c.failure)
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return c.fail(err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, callTime)
+	defer leave()
+	if c.sendUntil.IsZero() {
+		c.sendUntil = c.Clock.Now().Add(sendTime)
+	}
+	if !c.Clock.Now().Before(c.sendUntil) {
+		return c.fail(cmp.Or(c.failure, errTooLong))
+	}
+	if err := c.Permit(ctx); err != nil {
+		return c.fail(err)
+	}
+	sent := c.Clock.Now()
+	bounded, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
-	err := c.pods.Bind(bounded, c.binding(), metav1.CreateOptions{})
-	if err == nil {
-		return true, nil
+	if err := c.API.Bind(bounded, c.binding()); err != nil {
+		return c.refused(err, sent)
 	}
-	return c.refused(err, sent)
+	return true, nil
+}
+
+// enter waits for one of the slots, and returns what gives it back.
+func (c *call) enter(ctx context.Context) (func(), error) {
+	select {
+	case c.Slots <- struct{}{}:
+		return func() { <-c.Slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func (c *call) binding() *v1.Binding {
@@ -140,12 +177,17 @@ func (c *call) refused(err error, sent time.Time) (bool, error) {
 	case apierrors.IsConflict(err):
 		c.isOutdated = true
 	case apierrors.IsTooManyRequests(err):
-	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500:
+	case errors.As(err, &status) && isRefusal(status.Status().Code):
 		return c.fail(err)
 	default:
-		c.uncertainUntil = sent.Add(uncertainTime)
+		c.uncertainUntil = sent.Add(UncertainTime)
 	}
 	return false, nil
+}
+
+// isRefusal says whether an API server that answers with code has surely done nothing.
+func isRefusal(code int32) bool {
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // fail returns that the Binding has failed, unless an earlier request may have taken effect.
@@ -159,10 +201,15 @@ func (c *call) fail(why error) (bool, error) {
 
 // ask reads what became of the pod.
 func (c *call) ask(ctx context.Context) (bool, error) {
-	asked := c.clock.Now()
-	bounded, cancel := context.WithTimeout(ctx, callTime)
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return false, nil
+	}
+	defer leave()
+	asked := c.Clock.Now()
+	bounded, cancel := context.WithTimeout(ctx, CallTime)
 	defer cancel()
-	pod, err := c.pods.Get(bounded, c.pod.Name, metav1.GetOptions{})
+	pod, err := c.API.Read(bounded, c.pod.Namespace, c.pod.Name)
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && pod.UID != c.pod.UID:
 		return true, c.gone("gone")
@@ -179,17 +226,14 @@ func (c *call) ask(ctx context.Context) (bool, error) {
 // stillUnbound decides for a pod that is not bound: it was changed, or the Binding has not taken effect yet, or never
 // will.
 func (c *call) stillUnbound(pod *v1.Pod, asked time.Time) (bool, error) {
-	if c.isOutdated || pod.ResourceVersion != c.pod.ResourceVersion {
-		if pod.ResourceVersion != c.pod.ResourceVersion {
-			c.failure = errChanging
-		}
-		c.pod, c.isOutdated = pod, false
-		return false, nil
+	if !asked.Before(c.sendUntil) && !asked.Before(c.uncertainUntil) {
+		return true, fmt.Errorf("the pod is not bound: %w", c.failure)
 	}
-	if asked.Before(c.sendUntil) || asked.Before(c.uncertainUntil) {
-		return false, nil
+	if pod.ResourceVersion != c.pod.ResourceVersion {
+		c.failure = errChanging
 	}
-	return true, fmt.Errorf("the pod is not bound: %w", c.failure)
+	c.pod, c.isOutdated = pod, false
+	return false, nil
 }
 
 // isOurs says whether the pod carries the allocation. It compares only the node: a plugin may have written another card

@@ -3,7 +3,11 @@ package bindcall
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +33,10 @@ type world struct {
 	now    time.Time
 	// bindings are those that were sent.
 	bindings []*v1.Binding
+	// refusal is why no Binding may be sent.
+	refusal error
+	// onRead is called before a pod is read.
+	onRead func(w *world)
 	// onBind decides of the nth Binding, from 0.
 	onBind func(w *world, number int) error
 }
@@ -58,12 +66,30 @@ func (w *world) change(change func(*v1.Pod)) {
 }
 
 func (w *world) write() error {
+	return w.writer().Write(context.Background(), pod("1"), "gpu-1", written)
+}
+
+var written = binding.Binding{Annotations: map[string]string{allocation.Annotation: given}, Room: 200}
+
+func (w *world) writer() Writer {
 	clock := Clock{
 		Now:   func() time.Time { return w.now },
 		Sleep: func(_ context.Context, duration time.Duration) { w.now = w.now.Add(duration) },
 	}
-	written := binding.Binding{Annotations: map[string]string{allocation.Annotation: given}, Room: 200}
-	return Write(context.Background(), w.client.CoreV1(), clock, pod("1"), "gpu-1", written)
+	return Writer{w, clock, NewSlots(), func(context.Context) error { return w.refusal }}
+}
+
+// Bind implements API.
+func (w *world) Bind(ctx context.Context, binding *v1.Binding) error {
+	return w.client.CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+}
+
+// Read implements API.
+func (w *world) Read(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	if w.onRead != nil {
+		w.onRead(w)
+	}
+	return w.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 func (w *world) bind(node string) {
@@ -123,6 +149,14 @@ func TestOutcomes(t *testing.T) {
 			return errBroken
 		}, 1, "gone", true},
 		{"never", func(*world, int) error { return errBroken }, 3, "not bound", false},
+		{"a proxy gave up, and the pod is gone", func(w *world, _ int) error {
+			_ = w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "a")
+			return apierrors.NewGenericServerResponse(http.StatusRequestTimeout, "POST", pods, "a", "", 0, true)
+		}, 1, "gone", true},
+		{"another pod has its name", func(w *world, _ int) error {
+			w.change(func(pod *v1.Pod) { pod.UID = "u-2" })
+			return conflict
+		}, 1, "gone", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, test.onBind)
@@ -146,7 +180,7 @@ func TestAnUnclearFailureIsAskedAfterUntilItIsCertain(t *testing.T) {
 	if err := w.write(); err == nil {
 		t.Fatal("bound")
 	}
-	if waited := w.now.Sub(begin); waited < uncertainTime {
+	if waited := w.now.Sub(begin); waited < UncertainTime {
 		t.Errorf("gave up after %s", waited)
 	}
 }
@@ -170,9 +204,100 @@ func TestAPodWithoutRoomForAnnotationsIsNotBound(t *testing.T) {
 	w.client.ClearActions()
 	full := pod("1")
 	full.Annotations = map[string]string{"x": strings.Repeat("y", 256*1024)}
-	clock := Clock{func() time.Time { return w.now }, func(context.Context, time.Duration) {}}
-	err := Write(context.Background(), w.client.CoreV1(), clock, full, "gpu-1", binding.Binding{Room: 200})
+	err := w.writer().Write(context.Background(), full, "gpu-1", binding.Binding{Room: 200})
 	if err == nil || len(w.bindings) > 0 {
 		t.Errorf("error %v, %d Bindings", err, len(w.bindings))
+	}
+}
+
+// Somebody may change a pod as long as he likes, such as a controller that writes an annotation each second.
+func TestAPodThatIsChangedForeverIsGivenUp(t *testing.T) {
+	w, version := newWorld(t, func(*world, int) error { return errBroken }), 1
+	w.onRead = func(w *world) {
+		if version++; version > 1000 {
+			t.Fatal("it never ends")
+		}
+		w.change(func(pod *v1.Pod) { pod.ResourceVersion = fmt.Sprint(version) })
+	}
+	if err := w.write(); err == nil {
+		t.Error("bound")
+	}
+}
+
+func TestNothingIsSentWithoutPermit(t *testing.T) {
+	w := newWorld(t, func(*world, int) error { return nil })
+	w.refusal = errors.New("another one binds")
+	if err := w.write(); !errors.Is(err, w.refusal) || errors.Is(err, ErrUnknown) || len(w.bindings) > 0 {
+		t.Errorf("error %v, %d Bindings", err, len(w.bindings))
+	}
+}
+
+// A permit that ends changes nothing about a Binding that may have taken effect already.
+func TestWithoutPermitAnUnclearFailureIsStillAskedAfter(t *testing.T) {
+	w := newWorld(t, func(w *world, _ int) error {
+		w.refusal = errors.New("another one binds")
+		return errBroken
+	})
+	w.onRead = func(w *world) {
+		if w.now.After(time.Unix(5, 0)) {
+			w.bind("gpu-1")
+		}
+	}
+	if err := w.write(); err != nil || len(w.bindings) != 1 {
+		t.Errorf("error %v, %d Bindings", err, len(w.bindings))
+	}
+}
+
+func TestWhereNobodyWaitsTheOutcomeIsUnknown(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t, func(*world, int) error { cancel(); return ctx.Err() })
+	w.onRead = func(w *world) { w.client.PrependReactor("get", "pods", broken) }
+	if err := w.writer().Write(ctx, pod("1"), "gpu-1", written); !errors.Is(err, ErrUnknown) {
+		t.Errorf("error: %v", err)
+	}
+	if err := w.writer().Write(ctx, pod("1"), "gpu-1", written); err == nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func broken(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errBroken }
+
+// The pod is bound, whether or not anybody waits for it.
+func TestABoundPodIsBoundThoughNobodyWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t, func(*world, int) error { cancel(); return nil })
+	if err := w.writer().Write(ctx, pod("1"), "gpu-1", written); err != nil {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// slow is an API server that counts what it works on at a time.
+type slow struct{ now, most atomic.Int32 }
+
+func (s *slow) Bind(context.Context, *v1.Binding) error {
+	for count := s.now.Add(1); count > s.most.Load(); {
+		s.most.Store(count)
+	}
+	time.Sleep(20 * time.Millisecond)
+	s.now.Add(-1)
+	return nil
+}
+
+func (s *slow) Read(context.Context, string, string) (*v1.Pod, error) { return nil, errBroken }
+
+// What waits in the API server is dropped there after CallTime, and sent again: that would make it slower still.
+func TestOnlySoManyBindingsAreUnderWay(t *testing.T) {
+	api, group := &slow{}, sync.WaitGroup{}
+	writer := Writer{api, RealClock(), NewSlots(), func(context.Context) error { return nil }}
+	for range 3 * maxSent {
+		group.Go(func() {
+			if err := writer.Write(context.Background(), pod("1"), "gpu-1", written); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if most := api.most.Load(); most > maxSent || most < 2 {
+		t.Errorf("%d at a time", most)
 	}
 }

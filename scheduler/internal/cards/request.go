@@ -168,14 +168,14 @@ func requestsOf(containers []Container, resource string) []string {
 
 // Unservable returns for people why the pod fits no node, whatever is free there; empty where it may fit one.
 func (r Request) Unservable() string {
-	if reason := r.crowded(); reason != "" {
+	if reason := r.Crowded(); reason != "" {
 		return reason
 	}
-	return r.tooManyUnits()
+	return r.TooManyUnits()
 }
 
-// tooManyUnits returns for people why a pod with more than MaxUnits fits nowhere; empty for all others.
-func (r Request) tooManyUnits() string {
+// TooManyUnits returns for people why a pod with more than MaxUnits fits nowhere; empty for all others.
+func (r Request) TooManyUnits() string {
 	total := new(big.Int)
 	for _, part := range r.Parts {
 		total.Add(total, part.exact)
@@ -188,9 +188,9 @@ func (r Request) tooManyUnits() string {
 		" larger", total, MaxUnits)
 }
 
-// crowded returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
+// Crowded returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet
 // would give it the environment of one of them only. Empty where no container does.
-func (r Request) crowded() string {
+func (r Request) Crowded() string {
 	crowded, is := r.firstCrowded()
 	if !is {
 		return ""

@@ -16,7 +16,7 @@ func TestReadingTakesTimeInProportion(t *testing.T) {
 	}
 	began := time.Now()
 	request := ReadRequest(pod, []Resource{memory, slice})
-	if crowded := request.crowded(); len(request.Parts) != 2 || crowded != "" {
+	if crowded := request.Crowded(); len(request.Parts) != 2 || crowded != "" {
 		t.Error(len(request.Parts), crowded)
 	}
 	if took := time.Since(began); took > 8*time.Second {

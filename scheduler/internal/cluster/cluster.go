@@ -29,7 +29,10 @@ type Cluster struct {
 	book *ledger.Ledger
 	now  func() time.Time
 	// freed is told the name of a node where more may be free than before.
-	freed     func(node string)
+	freed func(node string)
+	// Doubted is told why something that is written on a bound pod is not believed, once; nil where nobody asks. It is
+	// to be set before the first pod, and must not ask the Cluster anything.
+	Doubted   func(pod *v1.Pod, why string)
 	resources atomic.Pointer[[]cards.Resource]
 	// attempts counts the attempts of pods.
 	attempts atomic.Uint64
@@ -65,6 +68,8 @@ type readPod struct {
 	version, node string
 	annotations   map[string]string
 	pod           *ledger.Pod
+	// doubt is why something of the annotations is not believed.
+	doubt string
 }
 
 // New returns a Cluster that knows nothing.
@@ -87,6 +92,39 @@ func (c *Cluster) Resources() []cards.Resource { return *c.resources.Load() }
 func (c *Cluster) readResources() {
 	resources := c.book.Resources()
 	c.resources.Store(&resources)
+}
+
+// Names returns the names of the nodes that have a GPUShareNode, sorted.
+func (c *Cluster) Names() []string { return c.book.Names() }
+
+// Offers returns what a node offers of each resource that it serves, by the ledger alone; nothing where it takes no
+// pods of ours. Nothing of it is kept.
+func (c *Cluster) Offers(name string) []ledger.ResourceRoom {
+	if node := c.book.Known(name); node != nil {
+		return node.Room()
+	}
+	return nil
+}
+
+// Sums returns the sums of a node whose bound pods are pods, by a view that is not the scheduler's. Nothing of it is kept.
+func (c *Cluster) Sums(name string, pods []*v1.Pod) *ledger.Node {
+	read := make([]*ledger.Pod, len(pods))
+	c.mutex.RLock()
+	for place, pod := range pods {
+		read[place] = c.podOf(pod)
+	}
+	c.mutex.RUnlock()
+	return c.book.Node(name, read)
+}
+
+// Reserved returns the UIDs of the pods that have units and that no watch shows as bound yet.
+func (c *Cluster) Reserved() []types.UID {
+	reserved := c.book.Reserved()
+	uids := make([]types.UID, len(reserved))
+	for place, uid := range reserved {
+		uids[place] = types.UID(uid)
+	}
+	return uids
 }
 
 // ShareNode returns the GPUShareNode of a node, nil where there is none.
@@ -149,16 +187,35 @@ func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 	known := c.pods[pod.UID]
 	isNew := known.pod == nil || known.node != pod.Spec.NodeName || !maps.Equal(known.annotations, pod.Annotations)
 	if isNew {
-		known.pod = podapi.Read(pod, c.Resources)
+		before := known.doubt
+		known.pod, known.doubt = c.readAnnotations(pod)
+		if known.doubt != "" && known.doubt != before && c.Doubted != nil {
+			c.Doubted(pod, known.doubt)
+		}
 	}
-	c.pods[pod.UID] = readPod{pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod}
+	c.pods[pod.UID] = readPod{pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod, known.doubt}
 	return known.pod, isNew
 }
 
-// Adopt counts a bound pod that was read at the start, and that watches may not show yet.
+// readAnnotations returns what the annotations of a bound pod say, and for people why something of that is not
+// believed; empty where all is.
+func (c *Cluster) readAnnotations(pod *v1.Pod) (*ledger.Pod, string) {
+	read, err := podapi.Read(pod, c.Resources)
+	switch {
+	case err != nil:
+		return read, err.Error()
+	case read.IsOfAnotherNode():
+		return read, "its annotation names another node, and its units count on both"
+	}
+	return read, ""
+}
+
+// Adopt counts a bound pod that was read at a takeover, and that watches may not show yet. Where units are reserved for it,
+// another one has bound it since: what its annotation says counts, whatever becomes of the reservation.
 func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	given, err := allocation.Read(annotations[allocation.Annotation], string(uid))
-	if err != nil || c.book.Holder(string(uid)) != nil {
+	isShown := c.book.Holder(string(uid)) != nil && !c.book.IsReserved(string(uid))
+	if err != nil || isShown {
 		return
 	}
 	c.mutex.Lock()
@@ -168,23 +225,40 @@ func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	c.noteFreed(c.book.SetPod(read))
 }
 
-// adoptedTime is in which a watch shows a pod that was there at the start, or it is gone.
-const adoptedTime = time.Minute
+// unseenTime is in which a watch usually shows a pod that was there at the start.
+const unseenTime = time.Minute
 
-// expireAdopted has those gone that no watch has shown: they were deleted before it began.
-func (c *Cluster) expireAdopted() {
-	var gone []types.UID
-	c.mutex.Lock()
+// Unseen returns the adopted pods that no watch has shown for long: they were deleted before it began, or it is late.
+func (c *Cluster) Unseen() []types.UID {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	var unseen []types.UID
 	for uid, since := range c.adopted {
-		if c.now().Sub(since) >= adoptedTime {
-			delete(c.adopted, uid)
-			gone = append(gone, uid)
+		if c.now().Sub(since) >= unseenTime {
+			unseen = append(unseen, uid)
 		}
 	}
-	c.mutex.Unlock()
-	for _, uid := range gone {
-		c.PodGone(uid)
+	return unseen
+}
+
+// Confirm says which of unseen are present in the API server's storage. The others are gone.
+func (c *Cluster) Confirm(unseen []types.UID, present map[types.UID]bool) {
+	for _, uid := range unseen {
+		if c.isStillUnseen(uid, present[uid]) {
+			c.PodGone(uid)
+		}
 	}
+}
+
+// isStillUnseen says whether a pod is gone that no watch has shown since it was called unseen.
+func (c *Cluster) isStillUnseen(uid types.UID, isPresent bool) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	_, isUnseen := c.adopted[uid]
+	if isUnseen && isPresent {
+		c.adopted[uid] = c.now()
+	}
+	return isUnseen && !isPresent
 }
 
 // PodGone says that a watch shows that a bound pod is gone, or has ended.
@@ -200,7 +274,6 @@ func (c *Cluster) PodGone(uid types.UID) {
 // Expire frees what pods had that are gone for so long that their nodes' plugins would have reported them. It has to
 // be called from time to time.
 func (c *Cluster) Expire() {
-	c.expireAdopted()
 	c.noteFreed(c.book.Expire(c.now()))
 }
 
@@ -322,16 +395,19 @@ func (c *Cluster) podsOf(info fwk.NodeInfo) []*ledger.Pod {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
 	for place, one := range shown {
-		pod := one.GetPod()
-		if len(pod.Annotations) == 0 {
-			pods[place] = &ledger.Pod{UID: string(pod.UID), Node: pod.Spec.NodeName}
-			continue
-		}
-		read := c.pods[pod.UID]
-		if read.pod == nil || read.version != pod.ResourceVersion {
-			read.pod = podapi.Read(pod, c.Resources)
-		}
-		pods[place] = read.pod
+		pods[place] = c.podOf(one.GetPod())
 	}
 	return pods
+}
+
+// podOf returns what the annotations of a bound pod say, remembered where its version was seen. The caller holds mutex.
+func (c *Cluster) podOf(pod *v1.Pod) *ledger.Pod {
+	if len(pod.Annotations) == 0 {
+		return &ledger.Pod{UID: string(pod.UID), Node: pod.Spec.NodeName}
+	}
+	read := c.pods[pod.UID]
+	if read.pod == nil || read.version != pod.ResourceVersion {
+		read.pod, _ = podapi.Read(pod, c.Resources)
+	}
+	return read.pod
 }

@@ -289,19 +289,54 @@ func TestARepairedAnnotationFreesWhatItSaidBefore(t *testing.T) {
 
 func TestAdoptedPodsCountUntilItIsKnownThatTheyAreGone(t *testing.T) {
 	w := newWorld()
-	for _, uid := range []string{"stays", "goes"} {
+	for _, uid := range []string{"shown", "late", "gone"} {
 		w.Adopt(types.UID(uid), bound(uid, 4).Annotations)
 	}
-	if free := w.free(t, nodeInfo()); free != 8 {
+	if free := w.free(t, nodeInfo()); free != 4 {
 		t.Errorf("adopted: %d", free)
 	}
-	w.SetPod(bound("stays", 4))
-	w.now = w.now.Add(adoptedTime)
+	w.SetPod(bound("shown", 4))
+	if unseen := w.Unseen(); len(unseen) > 0 {
+		t.Errorf("at once: %v", unseen)
+	}
+	w.now = w.now.Add(unseenTime)
 	w.Expire()
+	unseen := w.Unseen()
+	if len(unseen) != 2 {
+		t.Errorf("unseen: %v", unseen)
+	}
+	w.Confirm(unseen, map[types.UID]bool{"late": true})
 	w.now = w.now.Add(ledger.UnreleasedTime)
 	w.Expire()
-	if free := w.free(t, nodeInfo(bound("stays", 4))); free != 12 {
-		t.Errorf("later: %d", free)
+	if free := w.free(t, nodeInfo(bound("shown", 4))); free != 8 {
+		t.Errorf("the watch is late: %d", free)
+	}
+	if unseen := w.Unseen(); len(unseen) > 0 {
+		t.Errorf("asked after at once again: %v", unseen)
+	}
+}
+
+func TestAPodThatAnotherOneHasBoundCountsThoughWeHadReservedIt(t *testing.T) {
+	w := newWorld()
+	_ = w.Reserve(&ledger.Holder{UID: "a", Node: "gpu-1", Cards: []cards.Share{{Card: "GPU-0", Units: 4}}})
+	w.Adopt("a", bound("a", 6).Annotations)
+	w.Release("a")
+	if free := w.free(t, nodeInfo()); free != 10 {
+		t.Errorf("free: %d", free)
+	}
+}
+
+func TestAPodThatIsShownWhileItIsAskedAfterCounts(t *testing.T) {
+	w := newWorld()
+	w.Adopt("a", bound("a", 4).Annotations)
+	w.now = w.now.Add(unseenTime)
+	unseen := w.Unseen()
+	w.SetPod(bound("a", 4))
+	w.Confirm(unseen, nil)
+	w.now = w.now.Add(ledger.UnreleasedTime)
+	w.Expire()
+	if free := w.free(t, nodeInfo(bound("a", 4))); free != 12 {
+		t.Errorf("free: %d", free)
 	}
 }
 
@@ -309,8 +344,8 @@ func TestAnAdoptedPodWhoseAnnotationsAreTakenAwayCounts(t *testing.T) {
 	w := newWorld()
 	w.Adopt("a", bound("a", 4).Annotations)
 	w.SetPod(bound("a", 0))
-	w.now = w.now.Add(adoptedTime)
-	w.Expire()
+	w.now = w.now.Add(unseenTime)
+	w.Confirm(w.Unseen(), nil)
 	w.now = w.now.Add(ledger.UnreleasedTime)
 	w.Expire()
 	if free := w.free(t, nodeInfo(bound("a", 0))); free != 12 {

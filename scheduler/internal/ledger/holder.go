@@ -140,3 +140,6 @@ func uuidAt(share *sharenode.Node, index int64) (string, bool) {
 
 // IsAnnotated says whether an annotation of ours on the pod is believed.
 func (p *Pod) IsAnnotated() bool { return p.holder != nil }
+
+// IsOfAnotherNode says whether an annotation of ours on the pod is believed, and names another node than the pod's.
+func (p *Pod) IsOfAnotherNode() bool { return p.holder != nil && p.holder.Node != p.Node }

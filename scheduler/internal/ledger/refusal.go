@@ -20,6 +20,21 @@ const (
 	HeldElsewhere Kind = "HeldElsewhere"
 )
 
+// The kinds of refusals for which no node is to blame.
+const (
+	CrowdedContainer Kind = "CrowdedContainer"
+	// TooManyUnits: the kubelet could not write the pod's status.
+	TooManyUnits Kind = "TooManyUnits"
+	// AnnotationsFull: our annotations would not fit beside the pod's own.
+	AnnotationsFull Kind = "AnnotationsFull"
+)
+
+// Kinds are all of them.
+var Kinds = [...]Kind{
+	NoRoom, CardsTooSmall, NotTogether, OtherResource, SeveralResources, CrowdedContainer, TooManyUnits,
+	AnnotationsFull, NodeClosed, NotShared, HeldElsewhere,
+}
+
 // Refusal is why a request does not fit a node.
 type Refusal struct {
 	// Message is for people, without what the containers ask for.

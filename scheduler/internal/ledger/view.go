@@ -30,6 +30,34 @@ func (l *Ledger) Known(name string) *Node {
 	return NewNode(record.share, slices.Collect(maps.Values(record.holders)))
 }
 
+// Names returns the names of the nodes that have a GPUShareNode, sorted.
+func (l *Ledger) Names() []string {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	var names []string
+	for name, record := range l.nodes {
+		if record.share != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Reserved returns the UIDs of the pods with a reservation that no watch has shown as an allocation yet.
+func (l *Ledger) Reserved() []string {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return slices.Sorted(maps.Keys(l.reserved))
+}
+
+// IsReserved says whether a pod has a reservation that no watch has shown as an allocation yet.
+func (l *Ledger) IsReserved(uid string) bool {
+	l.mutex.RLock()
+	defer l.mutex.RUnlock()
+	return l.reserved[uid]
+}
+
 // Leaving returns the UIDs of the pods that count on a node and that the scheduler does not show there: they are gone, and
 // their units are expected back.
 func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {

@@ -21,7 +21,7 @@ const (
 	rightAfter = 10 * time.Second
 	firstPause = 5 * time.Second
 	maxPause   = time.Minute
-	// maxReads are so many at a time: a missed sign comes again with the next pod.
+	// maxReads are so many at a time, of a node one: a missed sign comes again with the next pod.
 	maxReads = 4
 	readTime = 4 * time.Second
 )
@@ -46,7 +46,8 @@ type Pauses struct {
 	// rejections are how many pauses there were in a row, by node.
 	rejections map[string]int
 	paused     map[string]pause
-	reads      int
+	// reads are under way, by node: each counts unless the node's plugin reports meanwhile.
+	reads map[string]bool
 	// number is how many nodes are paused: it is asked for every node in every attempt, and is nearly always 0.
 	number atomic.Int32
 }
@@ -66,6 +67,7 @@ type pause struct {
 func New(cluster Cluster) *Pauses {
 	return &Pauses{
 		cluster: cluster, recent: map[types.UID]bind{}, rejections: map[string]int{}, paused: map[string]pause{},
+		reads: map[string]bool{},
 	}
 }
 
@@ -93,11 +95,12 @@ func (p *Pauses) Gone(uid types.UID, wasReported bool) {
 	bound, isRecent := p.recent[uid]
 	delete(p.recent, uid)
 	_, isPaused := p.paused[bound.node]
+	_, isRead := p.reads[bound.node]
 	isLate := p.cluster.Now().Sub(bound.at) > rightAfter
-	if !isRecent || isLate || wasReported || isPaused || p.reads >= maxReads {
+	if !isRecent || isLate || wasReported || isPaused || isRead || len(p.reads) >= maxReads {
 		return
 	}
-	p.reads++
+	p.reads[bound.node] = true
 	go p.look(bound)
 }
 
@@ -111,12 +114,13 @@ func (p *Pauses) look(bound bind) {
 		reason = p.cluster.Rejection(bound.node, pod)
 	}
 	p.mutex.Lock()
-	p.reads--
-	if reason != "" {
+	isRejected := reason != "" && p.reads[bound.node]
+	delete(p.reads, bound.node)
+	if isRejected {
 		p.pause(bound.node, reason)
 	}
 	p.mutex.Unlock()
-	if reason != "" {
+	if isRejected {
 		p.cluster.Changed(bound.node)
 	}
 }
@@ -138,6 +142,9 @@ func (p *Pauses) Reported(node string) {
 	_, wasPaused := p.paused[node]
 	delete(p.paused, node)
 	delete(p.rejections, node)
+	if _, isRead := p.reads[node]; isRead {
+		p.reads[node] = false
+	}
 	p.number.Store(int32(len(p.paused)))
 	p.mutex.Unlock()
 	if wasPaused {

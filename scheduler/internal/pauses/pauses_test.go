@@ -25,15 +25,17 @@ type world struct {
 	// read is what reading a pod answers.
 	read    error
 	changed chan string
-	reads   int
+	// reading is closed once pods can be read.
+	reading chan struct{}
 }
 
 func newWorld() *world {
-	w := &world{now: time.Unix(0, 0), reason: "OutOfgpushare.io/memory", changed: make(chan string, 10)}
+	w := &world{now: time.Unix(0, 0), reason: "OutOfgpushare.io/memory", changed: make(chan string, 10), reading: make(chan struct{})}
+	close(w.reading)
 	w.Pauses = New(Cluster{
 		Now: func() time.Time { return w.now },
 		Read: func(_ context.Context, _, name string) (*v1.Pod, error) {
-			w.reads++
+			<-w.reading
 			return pod(name), w.read
 		},
 		Rejection: func(string, *v1.Pod) string { return w.reason },
@@ -129,15 +131,47 @@ func TestNoPause(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld()
 			test.do(w)
-			for reading := true; reading; time.Sleep(time.Millisecond) {
-				w.mutex.Lock()
-				reading = w.Pauses.reads > 0
-				w.mutex.Unlock()
-			}
+			w.wait()
 			if reason := w.Reason("gpu-1"); reason != "" {
 				t.Errorf("reason: %s", reason)
 			}
 		})
+	}
+}
+
+// wait waits until no pod is read.
+func (w *world) wait() {
+	for reading := true; reading; time.Sleep(time.Millisecond) {
+		w.mutex.Lock()
+		reading = len(w.reads) > 0
+		w.mutex.Unlock()
+	}
+}
+
+func TestABurstOfRejectionsIsOne(t *testing.T) {
+	w := newWorld()
+	w.reading = make(chan struct{})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.Bound(pod(name), "gpu-1")
+		w.Gone(types.UID(name), false)
+	}
+	close(w.reading)
+	w.wait()
+	if reason := w.Reason("gpu-1"); !strings.Contains(reason, "for 5 s") {
+		t.Errorf("reason: %s", reason)
+	}
+}
+
+func TestAReportCountsMoreThanARejectionBeforeIt(t *testing.T) {
+	w := newWorld()
+	w.reading = make(chan struct{})
+	w.Bound(pod("a"), "gpu-1")
+	w.Gone("a", false)
+	w.Reported("gpu-1")
+	close(w.reading)
+	w.wait()
+	if reason := w.Reason("gpu-1"); reason != "" {
+		t.Errorf("reason: %s", reason)
 	}
 }
 

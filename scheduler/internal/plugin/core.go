@@ -4,28 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	kubemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/bindcall"
+	"gpushare.io/scheduler/internal/bindlease"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/dialects"
+	"gpushare.io/scheduler/internal/inspection"
+	"gpushare.io/scheduler/internal/metrics"
 	"gpushare.io/scheduler/internal/pauses"
 	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
-	"gpushare.io/scheduler/internal/takeover"
 	"gpushare.io/scheduler/internal/waiting"
 )
 
@@ -38,31 +41,54 @@ type core struct {
 	pauses  *pauses.Pauses
 	pods    corelisters.PodLister
 	budgets policylisters.PodDisruptionBudgetLister
+	metrics *metrics.Metrics
 	clock   bindcall.Clock
+	api     *connection
+	slots   bindcall.Slots
 	// synced say whether all is known that was there at the start.
 	synced []cache.InformerSynced
-	// adopt counts what is bound by the time that we begin to bind, as the API server says.
-	adopt func(ctx context.Context) error
+	// lease is held by those who bind.
+	lease *bindlease.Lease
+	// hold is its Hold.
+	hold func(ctx context.Context) (uint64, error)
 
-	mutex     sync.Mutex
+	// hasBegun is true once they have all said so.
 	hasBegun  atomic.Bool
+	postponed postponed
 	activator fwk.Handle
 }
 
 // Factory makes the plugin of each profile.
 type Factory struct {
+	// Show is told once of the metrics, and of what is counted on each card; nil where nobody asks for them.
+	Show  func(kubemetrics.StableCollector, *inspection.Inspection)
 	mutex sync.Mutex
 	core  *core
+	// connect is replaced in tests.
+	connect func(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error)
 }
 
-// New implements runtime.PluginFactory. It takes no arguments.
-func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// New implements runtime.PluginFactory, with Args.
+func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, err := readArgs(raw)
+	if err != nil {
+		return nil, err
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.core == nil {
+		connecting := connect
+		if f.connect != nil {
+			connecting = f.connect
+		}
 		made := newCore(handle, bindcall.RealClock())
-		if err := made.start(ctx, handle); err != nil {
+		if err := made.start(ctx, handle, func(handler sharenodes.Handler) (*connection, error) {
+			return connecting(handle, args, handler)
+		}); err != nil {
 			return nil, err
+		}
+		if f.Show != nil {
+			f.Show(made.metrics, inspection.New(made.inspect))
 		}
 		f.core = made
 	}
@@ -70,18 +96,35 @@ func (f *Factory) New(ctx context.Context, _ runtime.Object, handle fwk.Handle) 
 }
 
 func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
-	return &core{
+	made := &core{
 		waiting:   waiting.New(),
 		pods:      handle.SharedInformerFactory().Core().V1().Pods().Lister(),
 		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
 		clock:     clock,
-		adopt:     func(context.Context) error { return nil },
+		slots:     bindcall.NewSlots(),
+		hold:      func(context.Context) (uint64, error) { return 0, nil },
 		activator: handle,
 	}
+	made.metrics = metrics.New(clock.Now, made.readings)
+	return made
+}
+
+// Stop lets no further pod be bound, and returns once all Bindings under way have ended: the next scheduler may bind
+// at once then. Where ctx ends before, it returns an error, and the next one waits until that is certain.
+func (f *Factory) Stop(ctx context.Context) error {
+	f.mutex.Lock()
+	core := f.core
+	f.mutex.Unlock()
+	if core == nil {
+		return nil
+	}
+	return core.lease.Stop(ctx)
 }
 
 // start begins to watch, and to wake pods, until ctx ends.
-func (c *core) start(ctx context.Context, handle fwk.Handle) error {
+func (c *core) start(
+	ctx context.Context, handle fwk.Handle, connect func(sharenodes.Handler) (*connection, error),
+) error {
 	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) })
 	c.know(handle, waker.note)
 	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
@@ -89,11 +132,15 @@ func (c *core) start(ctx context.Context, handle fwk.Handle) error {
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	c.synced = append(c.synced, registration.HasSynced)
-	if config := handle.KubeConfig(); config != nil {
-		if err := c.watch(ctx, config); err != nil {
-			return err
-		}
+	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.cluster.DropShareNode}); err != nil {
+		return err
 	}
+	c.synced = append(c.synced, c.api.shareNodes.HasSynced)
+	c.lease = c.newLease(ctx)
+	c.hold = c.lease.Hold
+	go c.api.shareNodes.Run(ctx)
+	go c.lease.Run(ctx)
+	go c.confirm(ctx)
 	ticker := time.NewTicker(tickTime)
 	go func() {
 		defer ticker.Stop()
@@ -108,7 +155,7 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 	c.pauses = pauses.New(pauses.Cluster{
 		Now: c.clock.Now,
 		Read: func(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-			return handle.ClientSet().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			return c.api.bindings.Read(ctx, namespace, name)
 		},
 		Rejection: func(node string, pod *v1.Pod) string {
 			share := c.cluster.ShareNode(node)
@@ -117,32 +164,19 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 			}
 			return pauses.Rejection(pod, share.Resources, c.cluster.Resources())
 		},
-		Changed: note,
+		Changed: func(node string) {
+			c.logPause(node)
+			note(node)
+		},
 	})
+	c.cluster.Doubted = logDoubt
 }
 
 // setShareNode counts with what the plugin of a node reports.
 func (c *core) setShareNode(node *sharenode.Node) {
+	c.logClosed(node)
 	c.pauses.Reported(node.Name)
 	c.cluster.SetShareNode(node)
-}
-
-// watch begins to watch GPUShareNodes.
-func (c *core) watch(ctx context.Context, config *rest.Config) error {
-	watch, err := sharenodes.NewWatch(config, sharenodes.Handler{
-		Set: c.setShareNode, Drop: c.cluster.DropShareNode,
-	})
-	if err != nil {
-		return err
-	}
-	reader, err := takeover.NewReader(config)
-	if err != nil {
-		return err
-	}
-	c.synced = append(c.synced, watch.HasSynced)
-	c.adopt = func(ctx context.Context) error { return reader.Read(ctx, c.cluster.Adopt) }
-	go watch.Run(ctx)
-	return nil
 }
 
 // activate has the scheduler try pods that may fit now.
@@ -165,7 +199,7 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 				before = last.Obj
 			}
 			if pod, is := before.(*v1.Pod); is {
-				c.waiting.Remove(pod.UID)
+				c.waitsNoMore(pod.UID)
 				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 				c.cluster.PodGone(pod.UID)
 			}
@@ -175,43 +209,43 @@ func (c *core) podHandler() cache.ResourceEventHandler {
 
 func (c *core) setPod(now any) {
 	if pod, is := now.(*v1.Pod); is && pod.Spec.NodeName != "" {
-		c.waiting.Remove(pod.UID)
+		c.waitsNoMore(pod.UID)
 		c.cluster.SetPod(pod)
 	}
 }
 
-// isPending says whether a pod still waits: it may be gone, or bound by others, since its attempt began.
-func (c *core) isPending(pod *v1.Pod) bool {
-	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	return err == nil && known.UID == pod.UID && known.Spec.NodeName == ""
+// waitsNoMore says that a pod is bound or gone.
+func (c *core) waitsNoMore(uid types.UID) {
+	c.waiting.Remove(uid)
+	c.postponed.remove(uid)
+	c.metrics.Shown(uid)
 }
 
-// adoptTime is for reading all pods of the largest clusters.
-const adoptTime = time.Minute
+// forgetUnlessPending forgets a pod that is gone, or bound by others, since its attempt began: nobody would say so later.
+func (c *core) forgetUnlessPending(pod *v1.Pod) {
+	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" {
+		c.waiting.Remove(pod.UID)
+		c.postponed.remove(pod.UID)
+	}
+}
 
-var errNotSynced = errors.New("what is on the cards is not read yet")
+func (c *core) isSynced() bool {
+	return !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() })
+}
+
+var errNotSynced = errors.New("pods and GPUShareNodes are not read yet: the scheduler's log says why, if they cannot be read")
 
 // named are all resources that may be ours: which of them are is not known before all GPUShareNodes are read.
 var named = dialects.Resources(func(string) bool { return true })
 
-// ready returns an error for a pod that asks for cards until all is known of what is on the cards. What another
-// scheduler has bound a moment before we lead, our watches may not show yet: so all pods are read once before the
-// first is placed.
-func (c *core) ready(ctx context.Context, pod *v1.Pod) error {
+// ready returns an error for a pod that asks for cards until pods and GPUShareNodes are read.
+func (c *core) ready(pod *v1.Pod) error {
 	if c.hasBegun.Load() || !podapi.AsksForAny(pod, named) {
 		return nil
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	for _, synced := range c.synced {
-		if !synced() {
-			return errNotSynced
-		}
-	}
-	bounded, cancel := context.WithTimeout(ctx, adoptTime)
-	defer cancel()
-	if err := c.adopt(bounded); err != nil {
-		return fmt.Errorf("reading what other schedulers have bound: %w", err)
+	if !c.isSynced() {
+		return errNotSynced
 	}
 	c.hasBegun.Store(true)
 	return nil

@@ -52,7 +52,7 @@ func (p *Plugin) Name() string { return Name }
 func (p *Plugin) PreFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
 ) (*fwk.PreFilterResult, *fwk.Status) {
-	if err := p.ready(ctx, pod); err != nil {
+	if err := p.ready(pod); err != nil {
 		return nil, fwk.AsStatus(err)
 	}
 	resources := p.cluster.Resources()
@@ -63,32 +63,49 @@ func (p *Plugin) PreFilter(
 	if len(asked.Parts) == 0 {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if reason := unservable(pod, asked); reason != "" {
+	if refusal := unservable(pod, asked); refusal != nil {
 		p.waiting.Remove(pod.UID)
+		p.metrics.Refused(pod.UID, []ledger.Kind{refusal.Kind})
 		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 	}
-	attempt := p.cluster.Attempt()
-	p.waiting.Add(pod, asked, attempt)
-	if !p.isPending(pod) {
-		p.waiting.Remove(pod.UID) // nobody would say later that it is gone
+	holding, err := p.hold(ctx)
+	if err != nil {
+		p.postponed.add(pod)
+		p.forgetUnlessPending(pod)
+		return nil, fwk.AsStatus(err)
 	}
-	state.Write(stateKey, &podState{
-		asked:    asked,
-		attempt:  attempt,
-		isHolder: p.cluster.Holder(pod.UID) != nil,
-		plans:    &plans{victims: map[string]*plan{}},
-		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
-	})
+	state.Write(stateKey, p.attempt(pod, asked, holding))
 	return nil, nil
 }
 
-// unservable returns for people why a pod fits no node, whatever is free; empty where it may fit one.
-func unservable(pod *v1.Pod, asked *cluster.Asked) string {
-	if reason := asked.Unservable(); reason != "" {
-		return reason
+// attempt begins an attempt of a pod, and returns what is known of it.
+func (p *Plugin) attempt(pod *v1.Pod, asked *cluster.Asked, holding uint64) *podState {
+	number := p.cluster.Attempt()
+	p.waiting.Add(pod, asked, number)
+	p.forgetUnlessPending(pod)
+	return &podState{
+		asked:    asked,
+		holding:  holding,
+		attempt:  number,
+		isHolder: p.cluster.Holder(pod.UID) != nil,
+		plans:    &plans{victims: map[string]*plan{}},
+		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
 	}
-	return lackOfRoom(pod, asked)
+}
+
+// unservable returns why a pod fits no node, whatever is free; nil where it may fit one.
+func unservable(pod *v1.Pod, asked *cluster.Asked) *ledger.Refusal {
+	if reason := asked.Crowded(); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.CrowdedContainer}
+	}
+	if reason := asked.TooManyUnits(); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.TooManyUnits}
+	}
+	if reason := lackOfRoom(pod, asked); reason != "" {
+		return &ledger.Refusal{Message: reason, Kind: ledger.AnnotationsFull}
+	}
+	return nil
 }
 
 func lackOfRoom(pod *v1.Pod, asked *cluster.Asked) string {
@@ -192,6 +209,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, n
 	}
 	own.reserved = &reservation{holder, choices, node.ShareNode()}
 	p.waiting.Remove(pod.UID)
+	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
 		p.note(nominated) // what was held for it there is free
 	}
@@ -217,18 +235,45 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	reserved, now := own.reserved, p.clock.Now()
 	given := binding.AllocationOf(reserved.holder, own.asked.Request, reserved.share, now)
-	written := binding.Of(given, reserved.share, now)
-	err := bindcall.Write(ctx, p.handle.ClientSet().CoreV1(), p.clock, pod, nodeName, written)
-	if errors.Is(err, bindcall.ErrBoundBefore) {
-		p.cluster.PodGone(pod.UID)
-	}
+	err := p.write(ctx, own, pod, nodeName, binding.Of(given, reserved.share, now))
+	logger := klog.FromContext(ctx)
 	if err != nil {
+		logger.Info("A pod was not bound", "pod", klog.KObj(pod), "node", nodeName,
+			"cards", cardsOf(reserved.holder), "err", err)
 		return fwk.AsStatus(err)
 	}
 	p.pauses.Bound(pod, nodeName)
-	klog.FromContext(ctx).V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
+	if p.cluster.Holder(pod.UID) == nil { // the watch has shown its end already
+		p.pauses.Gone(pod.UID, p.cluster.IsReported(nodeName, pod.UID))
+	}
+	logger.V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,
 		"cards", cardsOf(reserved.holder), "reason", reasonsOf(reserved.choices))
 	return nil
+}
+
+// write writes a Binding while the Lease is held that was held when the cards were chosen. Where it stays unknown what
+// became of it, its units stay reserved and the Lease is not given back.
+func (p *Plugin) write(
+	ctx context.Context, own *podState, pod *v1.Pod, node string, written binding.Binding,
+) error {
+	ended := p.metrics.Bind(pod.UID)
+	use, err := p.lease.Begin(own.holding)
+	if err != nil {
+		ended(err)
+		return err
+	}
+	writer := bindcall.Writer{API: p.api.bindings, Clock: p.clock, Slots: p.slots, Permit: use.Permit}
+	err = writer.Write(ctx, pod, node, written)
+	if errors.Is(err, bindcall.ErrUnknown) {
+		own.reserved = nil
+		return err
+	}
+	use.End()
+	ended(err)
+	if errors.Is(err, bindcall.ErrBoundBefore) {
+		p.cluster.PodGone(pod.UID)
+	}
+	return err
 }
 
 func cardsOf(holder *ledger.Holder) string {

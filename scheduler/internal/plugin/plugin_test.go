@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -348,19 +349,24 @@ func TestBudgetsProtectPods(t *testing.T) {
 
 func TestNothingIsPlacedBeforeAllIsRead(t *testing.T) {
 	b := newBench(t, node("gpu-1", 1))
-	synced, adopted := false, 0
+	synced, refusal, asked := false, errors.New("another one binds pods"), 0
 	b.synced = append(b.synced, func() bool { return synced })
-	b.adopt = func(context.Context) error { adopted++; return nil }
-	if code := b.begin(podOf("a", 4)); code != fwk.Error || adopted != 0 {
-		t.Errorf("PreFilter says %s, adopted %d times", code, adopted)
+	b.hold = func(context.Context) (uint64, error) { asked++; return 7, refusal }
+	if code := b.begin(podOf("a", 4)); code != fwk.Error || asked != 0 {
+		t.Errorf("PreFilter says %s, asked %d times", code, asked)
 	}
 	if code := b.begin(podOf("plain", 0)); code != fwk.Skip {
 		t.Errorf("PreFilter says %s of a plain pod", code)
 	}
 	synced = true
-	for range 2 {
-		if code := b.begin(podOf("a", 4)); code != fwk.Success || adopted != 1 {
-			t.Errorf("PreFilter says %s, adopted %d times", code, adopted)
-		}
+	if code := b.begin(podOf("a", 4)); code != fwk.Error || asked != 1 {
+		t.Errorf("PreFilter says %s, asked %d times", code, asked)
+	}
+	if code := b.begin(podOf("plain", 0)); code != fwk.Skip || asked != 1 {
+		t.Errorf("PreFilter says %s of a plain pod, asked %d times", code, asked)
+	}
+	refusal = nil
+	if code := b.begin(podOf("a", 4)); code != fwk.Success || stateOf(b.state).holding != 7 {
+		t.Errorf("PreFilter says %s", code)
 	}
 }

@@ -35,6 +35,7 @@ func (p *Plugin) PostFilter(
 	}
 	p.rest(own, pod, nodes)
 	own.reword(nodes)
+	p.metrics.Refused(pod.UID, own.refused.kinds())
 	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
 		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -146,6 +147,20 @@ func TestAPodThatIsGoneBeforeItsAttemptIsForgotten(t *testing.T) {
 	}
 	if b.waiting.Len() > 0 {
 		t.Error("it waits for ever")
+	}
+}
+
+func TestAPodThatIsGoneBeforeItsAttemptIsNotTriedOnceTheLeaseIsHeld(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1))
+	b.hold = func(context.Context) (uint64, error) { return 0, errors.New("another one binds pods") }
+	gone, waiting := podOf("gone", 4), podOf("waits", 4)
+	b.podHandler().OnDelete(gone)
+	if _, status := b.PreFilter(context.Background(), b.state, gone, nil); status.Code() != fwk.Error {
+		t.Fatal(status)
+	}
+	b.begin(waiting)
+	if pods := b.postponed.take(); len(pods) != 1 || pods[0].Name != "waits" {
+		t.Errorf("postponed: %v", pods)
 	}
 }
 

@@ -21,6 +21,8 @@ type podState struct {
 	asked *cluster.Asked
 	// attempt is the number of the attempt.
 	attempt uint64
+	// holding is that of the Lease in which the pod is placed.
+	holding uint64
 	// isUnservable says that the pod itself is the reason: no node takes it.
 	isUnservable bool
 	// isHolder says that the pod has units already: it must not get others.
@@ -54,6 +56,17 @@ func (r *refusals) nodes() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return slices.Collect(maps.Keys(r.byNode))
+}
+
+// kinds returns for which kinds of reasons nodes do not fit, each once.
+func (r *refusals) kinds() []ledger.Kind {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	found := map[ledger.Kind]bool{}
+	for _, refusal := range r.byNode {
+		found[refusal.Kind] = true
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // sentences returns for people why each node does not fit a request.

@@ -23,6 +23,13 @@ type books struct {
 	worst   int64
 }
 
+// books returns those of a server, without any Binding.
+func (s *server) books() *books {
+	return &books{
+		isThere: func(name string) bool { return s.pod(name) != nil }, pods: map[string]map[string]int64{},
+	}
+}
+
 // bind counts a Binding, and remembers the most units that were ever had of one card.
 func (b *books) bind(binding *v1.Binding) {
 	given, err := allocation.Read(binding.Annotations[allocation.Annotation], string(binding.UID))
@@ -54,9 +61,7 @@ func TestAStorm(t *testing.T) {
 		nodes[place] = node(fmt.Sprintf("gpu-%d", place), 4)
 	}
 	w := newWorld(t, nodes...)
-	books := &books{
-		isThere: func(name string) bool { return w.pod(name) != nil }, pods: map[string]map[string]int64{},
-	}
+	books := w.books()
 	w.mutex.Lock()
 	w.onBind = func(binding *v1.Binding) error {
 		books.bind(binding)

@@ -2,25 +2,21 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -36,22 +32,21 @@ const (
 	patience      = 30 * time.Second
 )
 
-// world is kube-scheduler with our plugin and our configuration, before an API server that keeps what it is given.
+// world is kube-scheduler with our plugin and our configuration, before an API server.
 type world struct {
-	t       *testing.T
-	client  *fake.Clientset
+	*server
 	factory *Factory
 	sched   *scheduler.Scheduler
-	version atomic.Int64
 	// store is what the watch of pods has shown.
 	store cache.Store
 	// attempts are by pod.
 	attempts *attempts
-	// onBind is asked before a Binding takes effect.
-	onBind func(*v1.Binding) error
-
-	mutex    sync.Mutex
-	bindings map[string]*v1.Binding
+	// registry has the plugin's metrics once somebody asks for them.
+	registry metrics.KubeRegistry
+	// lead has the scheduler begin, as when it has become the leader.
+	lead func()
+	// kill ends it without a word.
+	kill func()
 }
 
 // attempts is a plugin that counts.
@@ -95,21 +90,26 @@ func readConfig(t *testing.T) *config.KubeSchedulerConfiguration {
 // newWorld starts a scheduler, which the end of the test stops. A node without resources has no GPUShareNode.
 func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 	t.Helper()
-	w := &world{
-		t: t, client: fake.NewClientset(), factory: &Factory{}, attempts: &attempts{number: map[string]int{}},
-		bindings: map[string]*v1.Binding{}, onBind: func(*v1.Binding) error { return nil },
-	}
-	w.client.PrependReactor("create", "pods", w.bind)
-	w.client.PrependReactor("patch", "pods", w.patchStatus)
+	s := newServer(t)
+	s.timing.Retry = patience // nobody else binds: no pod is refused because it had to wait for the Lease
+	w := s.start(nodes...)
+	w.lead()
+	return w
+}
+
+// start starts a scheduler that stands by.
+func (s *server) start(nodes ...*sharenode.Node) *world {
+	s.t.Helper()
+	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: &attempts{number: map[string]int{}}}
 	ctx, cancel := context.WithCancel(context.Background())
-	profiles := readConfig(t).Profiles
+	profiles := readConfig(s.t).Profiles
 	counter := config.Plugin{Name: w.attempts.Name()}
 	// Before all others, which may refuse the pod; for that it has to be in both lists.
 	for _, set := range []*config.PluginSet{&profiles[0].Plugins.MultiPoint, &profiles[0].Plugins.PreFilter} {
 		set.Enabled = append([]config.Plugin{counter}, set.Enabled...)
 	}
-	factory := informers.NewSharedInformerFactory(w.client, 0)
-	made, err := scheduler.New(ctx, w.client, factory, nil, recorder,
+	factory := informers.NewSharedInformerFactory(s.client, 0)
+	made, err := scheduler.New(ctx, s.client, factory, nil, recorder,
 		scheduler.WithProfiles(profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{
 			Name: w.factory.New,
@@ -119,124 +119,41 @@ func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
 		}),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1))
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	w.sched, w.store = made, factory.Core().V1().Pods().Informer().GetStore()
 	for _, node := range nodes {
 		if len(node.Resources) > 0 {
 			w.report(node)
 		}
-		w.addNode(node.Name)
+		s.addNode(node.Name)
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	if err := made.WaitForHandlersSync(ctx); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() { made.Run(ctx); close(done) }()
-	t.Cleanup(func() { cancel(); <-done })
+	var running sync.WaitGroup
+	w.lead = func() { running.Go(func() { made.Run(ctx) }) }
+	w.kill = func() { cancel(); running.Wait() }
+	s.t.Cleanup(w.kill)
 	return w
 }
 
 // report has a node's plugin report.
 func (w *world) report(node *sharenode.Node) { w.factory.core.setShareNode(node) }
 
-func (w *world) addNode(name string) {
-	room := v1.ResourceList{
-		"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110"),
-	}
-	node := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
-		Status:     v1.NodeStatus{Capacity: room, Allocatable: room},
-	}
-	if _, err := w.client.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// bind does what the API server does with a Binding.
-func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) {
-	if action.GetSubresource() != "binding" {
-		return false, nil, nil
-	}
-	binding := action.(clienttesting.CreateAction).GetObject().(*v1.Binding)
-	w.mutex.Lock()
-	onBind := w.onBind
-	w.mutex.Unlock()
-	if err := onBind(binding); err != nil {
-		return true, nil, err
-	}
-	changed := w.change(binding.Name, func(pod *v1.Pod) {
-		pod.Spec.NodeName = binding.Target.Name
-		pod.Annotations = binding.Annotations
-	})
-	if changed.Name == "" {
-		return true, nil, apierrors.NewNotFound(pods.GroupResource(), binding.Name)
-	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	w.bindings[binding.Name] = binding
-	return true, binding, nil
-}
-
-// patchStatus keeps the conditions that the scheduler writes. The tracker's own patches change no version, and
-// informers' handlers believe that nothing has changed.
-func (w *world) patchStatus(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch := action.(clienttesting.PatchAction)
-	var patched v1.Pod
-	if err := json.Unmarshal(patch.GetPatch(), &patched); err != nil {
-		return true, nil, err
-	}
-	changed := w.change(patch.GetName(), func(pod *v1.Pod) {
-		if len(patched.Status.Conditions) > 0 {
-			pod.Status.Conditions = patched.Status.Conditions
-		}
-		if patched.Status.NominatedNodeName != "" {
-			pod.Status.NominatedNodeName = patched.Status.NominatedNodeName
-		}
-	})
-	return true, changed, nil
-}
-
-var pods = v1.SchemeGroupVersion.WithResource("pods")
-
-// change writes a new version of a pod; nil where there is none.
-func (w *world) change(name string, change func(*v1.Pod)) *v1.Pod {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	present := w.pod(name)
-	if present == nil {
-		return &v1.Pod{}
-	}
-	change(present)
-	present.ResourceVersion = strconv.FormatInt(w.version.Add(1), 10)
-	if err := w.client.Tracker().Update(pods, present, "default"); err != nil {
-		w.t.Error(err)
-	}
-	return present
-}
-
-// pod returns a copy of a pod, nil where there is none.
-func (w *world) pod(name string) *v1.Pod {
-	object, err := w.client.Tracker().Get(pods, "default", name)
-	if err != nil {
-		return nil
-	}
-	return object.(*v1.Pod).DeepCopy()
-}
-
 // create creates a pod; units of 0 are none.
-func (w *world) create(name string, units int, change ...func(*v1.Pod)) {
-	w.t.Helper()
+func (s *server) create(name string, units int, change ...func(*v1.Pod)) {
+	s.t.Helper()
 	pod := podOf(name, units)
-	pod.ResourceVersion = strconv.FormatInt(w.version.Add(1), 10)
+	pod.ResourceVersion = strconv.FormatInt(s.version.Add(1), 10)
 	for _, one := range change {
 		one(pod)
 	}
-	created := w.client.CoreV1().Pods("default")
+	created := s.client.CoreV1().Pods("default")
 	if _, err := created.Create(context.Background(), pod, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }
 
@@ -268,10 +185,10 @@ func on(node, card string, units int) func(*v1.Pod) {
 	}
 }
 
-func (w *world) delete(name string) {
-	w.t.Helper()
-	if err := w.client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
+func (s *server) delete(name string) {
+	s.t.Helper()
+	if err := s.client.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -285,32 +202,32 @@ func (w *world) waitSeen(name string, isThere bool) {
 }
 
 // eventually waits until something is so.
-func (w *world) eventually(what string, is func() bool) {
-	w.t.Helper()
+func (s *server) eventually(what string, is func() bool) {
+	s.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	w.t.Fatalf("not in time: %s", what)
+	s.t.Fatalf("not in time: %s", what)
 }
 
-func (w *world) binding(name string) *v1.Binding {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.bindings[name]
+func (s *server) binding(name string) *v1.Binding {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.bindings[name]
 }
 
-func (w *world) waitBound(names ...string) {
-	w.t.Helper()
+func (s *server) waitBound(names ...string) {
+	s.t.Helper()
 	for _, name := range names {
-		w.eventually(name+" is bound", func() bool { return w.binding(name) != nil })
+		s.eventually(name+" is bound", func() bool { return s.binding(name) != nil })
 	}
 }
 
 // message returns why a pod is not bound, empty while the scheduler has not said so.
-func (w *world) message(name string) string {
-	pod := w.pod(name)
+func (s *server) message(name string) string {
+	pod := s.pod(name)
 	if pod == nil {
 		return ""
 	}
@@ -322,8 +239,8 @@ func (w *world) message(name string) string {
 	return ""
 }
 
-func (w *world) waitRefused(name string) string {
-	w.t.Helper()
-	w.eventually(name+" is refused", func() bool { return w.message(name) != "" })
-	return w.message(name)
+func (s *server) waitRefused(name string) string {
+	s.t.Helper()
+	s.eventually(name+" is refused", func() bool { return s.message(name) != "" })
+	return s.message(name)
 }

@@ -2,6 +2,7 @@
 package podapi
 
 import (
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -69,12 +70,12 @@ func anyAsks(containers []v1.Container, resources []cards.Resource) bool {
 	return false
 }
 
-// Read returns what the annotations of a bound pod say of its units.
-func Read(pod *v1.Pod, resources func() []cards.Resource) *ledger.Pod {
-	read, _ := ledger.ReadPod(string(pod.UID), pod.Spec.NodeName, pod.Annotations, func() cards.Request {
+// Read returns what the annotations of a bound pod say of its units, and why something of that is not believed.
+func Read(pod *v1.Pod, resources func() []cards.Resource) (*ledger.Pod, error) {
+	read, doubts := ledger.ReadPod(string(pod.UID), pod.Spec.NodeName, pod.Annotations, func() cards.Request {
 		return Request(pod, resources())
 	})
-	return read
+	return read, errors.Join(doubts...)
 }
 
 // Priority returns 0 for a pod that has none.

@@ -3,6 +3,8 @@ package sharenodes
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +30,8 @@ type Watch struct {
 	client   rest.Interface
 	handler  Handler
 	codec    runtime.ParameterCodec
+	// sign is when the API server was heard of last, in nanoseconds since 1970; 0 before.
+	sign atomic.Int64
 }
 
 // NewWatch returns a watch that Run starts. It returns an error for a configuration that no client can be made of.
@@ -68,15 +72,37 @@ func (w *Watch) Run(ctx context.Context) { w.informer.RunWithContext(ctx) }
 // HasSynced says whether the handler was told of all that was there at the start.
 func (w *Watch) HasSynced() bool { return w.informer.HasSynced() }
 
+// Silence returns for how long nothing is heard of the API server, at a time; 0 until it was heard of. It sends a bookmark
+// about every minute.
+func (w *Watch) Silence(now time.Time) time.Duration {
+	if sign := w.sign.Load(); sign != 0 {
+		return now.Sub(time.Unix(0, sign))
+	}
+	return 0
+}
+
+func (w *Watch) heard() { w.sign.Store(time.Now().UnixNano()) }
+
 func (w *Watch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	found := &objects{}
 	err := w.client.Get().Resource(resource).VersionedParams(&options, w.codec).Do(ctx).Into(found)
+	if err == nil {
+		w.heard()
+	}
 	return found, err
 }
 
 func (w *Watch) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return w.client.Get().Resource(resource).VersionedParams(&options, w.codec).Watch(ctx)
+	stream, err := w.client.Get().Resource(resource).VersionedParams(&options, w.codec).Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.heard()
+	return watch.Filter(stream, func(event watch.Event) (watch.Event, bool) {
+		w.heard()
+		return event, true
+	}), nil
 }
 
 func (w *Watch) set(now any) {

@@ -55,6 +55,10 @@ type entry struct {
 	refusedBy *cluster.NodeSet
 }
 
+func (e *entry) isUnderWay(nodes Nodes) bool {
+	return e.refusedBy == nil && e.attempt == nodes.Attempts()
+}
+
 // New returns a Pods without any.
 func New() *Pods {
 	return &Pods{groups: map[string]*group{}, pods: map[types.UID]*entry{}}
@@ -177,7 +181,8 @@ func (p *Pods) Open() []string {
 	return slices.Compact(nodes)
 }
 
-// Next returns the pods to wake for a node, as many as fit there together, and each once.
+// Next returns the pods to wake for a node, as many as fit there together, and each once. A pod whose attempt is under way
+// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change.
 func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -197,8 +202,10 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 			continue
 		}
 		left.Add(holder)
-		one.group.open[node].woken[one.pod.UID] = true
-		woken = append(woken, one.pod)
+		if !one.isUnderWay(nodes) {
+			one.group.open[node].woken[one.pod.UID] = true
+			woken = append(woken, one.pod)
+		}
 	}
 	return woken
 }
@@ -217,24 +224,21 @@ func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	return found
 }
 
-// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then.
-// The node is open no more where there are none, unless some attempt may end with one.
+// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then, or
+// whose attempt is under way. The node is open no more where there are none.
 func (g *group) candidates(node string, nodes Nodes) []*entry {
 	if !nodes.Known(node).Fits(g.asked) {
 		delete(g.open, node)
 		return nil
 	}
 	var found []*entry
-	place, woken, isUnderWay := nodes.Place(node), g.open[node].woken, false
+	place, woken := nodes.Place(node), g.open[node].woken
 	for uid, one := range g.pods {
-		switch {
-		case one.refusedBy == nil:
-			isUnderWay = isUnderWay || one.attempt == nodes.Attempts()
-		case !woken[uid] && one.refusedBy.Has(place):
+		if one.isUnderWay(nodes) || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
 			found = append(found, one)
 		}
 	}
-	if len(found) == 0 && !isUnderWay {
+	if len(found) == 0 {
 		delete(g.open, node)
 	}
 	return found

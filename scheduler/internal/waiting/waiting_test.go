@@ -157,6 +157,20 @@ func TestANodeThatRefusesInSpiteOfItsRoomWakesNobodyElse(t *testing.T) {
 	expect(t, "it has changed", w.change(16), "a", "b")
 }
 
+func TestAPodWhoseAttemptIsUnderWayKeepsItsPlace(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("less", "6", 0))
+	important := pod("important", "16", 10)
+	attempt := w.nodes.Attempt()
+	w.pods.Add(important, cluster.Ask(important, w.nodes.Resources()), attempt)
+	expect(t, "it may take the room", w.change(16))
+	w.pods.Refused("important", w.nodes.NodeSet(attempt, []string{"gpu-1"}), w.nodes)
+	expect(t, "it was refused by what was before", w.next(), "important")
+	w.pods.Remove("important")
+	expect(t, "it is bound elsewhere", w.next(), "less")
+}
+
 func TestAPodWhoseAttemptFailedByAnErrorIsLeftToTheScheduler(t *testing.T) {
 	w := newWorld()
 	w.report(0)

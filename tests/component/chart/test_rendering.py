@@ -130,7 +130,11 @@ def test_what_is_said_of_plugin_and_extender_reaches_the_operator() -> None:
     assert programs.extender.priority_class_name == "system-cluster-critical"
 
 
-DEDICATED_VALUES: Json = {"enabled": True, "image": "registry.example.com/kube-scheduler"}
+DEDICATED_VALUES: Json = {
+    "enabled": True,
+    "image": "registry.example.com/kube-scheduler",
+    "engineImage": "registry.example.com:5000/gpushare-scheduler",
+}
 
 
 def test_a_scheduler_of_our_own_is_let_in_where_it_is_asked_for() -> None:
@@ -169,15 +173,25 @@ def test_a_cluster_that_is_new_enough_is_taken_whatever_its_provider_adds(versio
     assert run_helm("template", "gpushare", str(CHART), "--kube-version", version)
 
 
-def test_its_image_reaches_the_operator_as_the_admission_policy_reads_it() -> None:
+def test_its_images_reach_the_operator_as_the_admission_policy_reads_them() -> None:
     (container,) = operator_pod(dedicatedScheduler=DEDICATED_VALUES)["containers"]
     assert "--scheduler-image=registry.example.com/kube-scheduler" in container["args"]
+    assert "--engine-image=registry.example.com:5000/gpushare-scheduler" in container["args"]
     options = parser().parse_args(container["args"])
     assert options.scheduler_image == DEDICATED_VALUES["image"]
+    assert options.engine_image == DEDICATED_VALUES["engineImage"]
+
+
+@pytest.mark.parametrize("image", ["ours:0.1.0-1.37", "a:5000/ours:1", "ours@sha256:00"])
+def test_the_tag_of_our_kube_scheduler_is_not_the_administrators(image: str) -> None:
+    with pytest.raises(HelmError, match="engineImage"):
+        render(dedicatedScheduler={"enabled": True, "engineImage": image})
 
 
 def test_optional_objects_are_those_of_the_folder_config() -> None:
-    bodies = render(podMonitor={"enabled": True}, networkPolicy={"enabled": True})
+    bodies = render(
+        podMonitor={"enabled": True}, networkPolicy={"enabled": True}, kubeScheduler={"enginePlugin": True}
+    )
     sources = [
         body for path in copy_objects.OPTIONAL for body in yaml.safe_load_all((ROOT / path).read_text())
     ]

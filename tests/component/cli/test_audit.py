@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.component.cli.commands import printed, run_command
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, json_answer, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
@@ -21,6 +21,7 @@ from gpushare_cli.gather.host import read_host
 from gpushare_cli.main import main
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.paths import POLICIES
 
 
 async def run(api: FakeApi, *arguments: str) -> AuditReport:
@@ -52,6 +53,21 @@ async def test_books_that_agree_have_no_difference(node: Node, kubelet: Path) ->
     assert "No difference. Compared on 1 node, 1 pod: annotations, GPUShareNodes, PodResources" in text
     assert "Not compared: the extender's ledger (run it on a control-plane node, with --extender)." in text
     assert report.exit_status is ExitStatus.GOOD
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_missed"), [("Plugin", False), ("Extender", True), ("", True)], ids=lambda given: str(given)
+)
+async def test_the_ledger_of_an_extender_is_missed_where_there_is_one(
+    node: Node, kubelet: Path, engine: str, *, is_missed: bool
+) -> None:
+    placing = {"backend": "Dedicated", "engine": engine}
+    policy = {"metadata": {"name": "default"}, "spec": {}, "status": placing}
+    node.api.fail("GET", POLICIES, json_answer({"items": [policy], "metadata": {"resourceVersion": "1"}}))
+    report = await run(node.api, *local(kubelet))
+    assert report.unread == (
+        ["the extender's ledger (run it on a control-plane node, with --extender)"] if is_missed else []
+    )
 
 
 async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> None:

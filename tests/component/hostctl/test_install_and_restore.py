@@ -24,8 +24,8 @@ from tests.samples.hostctl import EXTENDER, KUBEADM, PATHS, WITH_CONFIG
 from gpushare_core.text import yaml_edit
 from gpushare_hostctl import install, restore
 from gpushare_hostctl.decide.run.snapshot import HostPaths
-from gpushare_hostctl.decide.scheduler import manifest
-from gpushare_hostctl.decide.scheduler.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.scheduler import manifest, manifest_edit
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
@@ -235,7 +235,7 @@ def test_a_manifest_that_is_gone_for_good_is_left_so_once_a_person_says_so(node:
 
 
 def test_a_scheduler_that_does_not_come_back_gets_its_manifest_back(node: FakeNode) -> None:
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
 
     with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
         node.install()
@@ -454,7 +454,7 @@ def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
 ) -> None:
     node.install()
     node.restore()
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
     node.scheduler.interrupt_at = node.scheduler.probes + 10
     with pytest.raises(PowerLossError):
         node.install()
@@ -475,7 +475,7 @@ def _upgrade_once_edited(node: FakeNode) -> bytes:
     upgraded = node.original.replace(*NEWER)
 
     def upgrade() -> None:
-        if manifest.VOLUME_NAME.encode() in node.content and NEWER[1] not in node.content:
+        if manifest_edit.VOLUME_NAME.encode() in node.content and NEWER[1] not in node.content:
             node.write(upgraded)
 
     node.scheduler.before_probe = upgrade
@@ -485,7 +485,7 @@ def _upgrade_once_edited(node: FakeNode) -> bytes:
 def test_an_upgrade_while_the_edit_waits_is_kept_and_edited_instead(node: FakeNode) -> None:
     upgraded = _upgrade_once_edited(node)
     node.scheduler.fails = lambda content: (
-        manifest.VOLUME_NAME.encode() in content and NEWER[1] not in content
+        manifest_edit.VOLUME_NAME.encode() in content and NEWER[1] not in content
     )
 
     assert node.install().result == "Installed"
@@ -509,7 +509,7 @@ def test_a_manifest_that_changes_all_the_time_is_left_to_those_who_change_it(nod
     versions = iter(range(1000))
 
     def rewrite() -> None:
-        if manifest.VOLUME_NAME.encode() in node.content:
+        if manifest_edit.VOLUME_NAME.encode() in node.content:
             node.write(node.original.replace(b"v1.36.3", f"v2.{next(versions)}.0".encode()))
 
     node.scheduler.before_probe = rewrite
@@ -517,7 +517,7 @@ def test_a_manifest_that_changes_all_the_time_is_left_to_those_who_change_it(nod
     with pytest.raises(RetryableError, match="was changed by somebody else"):
         node.install()
 
-    assert manifest.VOLUME_NAME.encode() not in node.content
+    assert manifest_edit.VOLUME_NAME.encode() not in node.content
     assert b"v2." in node.content
 
 
@@ -571,7 +571,7 @@ def test_our_folder_stays_while_the_manifest_names_it_again(node: FakeNode) -> N
     class PuttingBack(HostFiles):
         def replace(self, staged: str, path: str, *, expected: bytes) -> None:
             super().replace(staged, path, expected=expected)
-            if path.endswith(".yaml") and manifest.VOLUME_NAME.encode() not in node.content:
+            if path.endswith(".yaml") and manifest_edit.VOLUME_NAME.encode() not in node.content:
                 node.write(edited)
 
     with pytest.raises(RetryableError, match="was changed by somebody else"):
@@ -720,7 +720,7 @@ def test_restoring_waits_for_the_restart_where_the_edit_is_at_work(node: FakeNod
 
 
 def test_a_disk_that_fills_up_does_not_stop_the_rollback(node: FakeNode) -> None:
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
 
     with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
         _install_on_a_disk_that_fills_up(node)
@@ -862,7 +862,7 @@ def test_a_stopped_run_leaves_what_somebody_else_wrote_meanwhile(node: FakeNode)
     upgraded = node.original.replace(*NEWER)
 
     def upgrade_and_stop() -> None:
-        if manifest.VOLUME_NAME.encode() in node.content:
+        if manifest_edit.VOLUME_NAME.encode() in node.content:
             node.write(upgraded)
             node.is_stopped = True
 
@@ -961,7 +961,7 @@ def test_a_configuration_that_only_a_backup_knows_needs_a_person(
 
     with pytest.raises(NeedsPersonError, match=r"--config=/config/scheduler\.yaml.*state\.json is missing"):
         run(node)
-    assert manifest.VOLUME_NAME.encode() in node.content
+    assert manifest_edit.VOLUME_NAME.encode() in node.content
     assert list(node.folder.glob("*.backup"))
 
 
@@ -969,7 +969,7 @@ def test_a_configuration_that_only_a_backup_knows_needs_a_person(
 
 
 def _fail_when_edited(node: FakeNode) -> None:
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
 
 
 def _rolled_back_inputs(node: FakeNode, extender: ExtenderEntry = EXTENDER) -> str:

@@ -21,7 +21,7 @@ from tests.fakes.hostctl_kubelet import free_port
 from tests.fakes.hostctl_node import FakeNode
 from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
-from gpushare_hostctl.decide.scheduler import key_pairs, manifest
+from gpushare_hostctl.decide.scheduler import key_pairs, manifest, manifest_edit
 from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, Keys
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe, HttpsExtenderProber
@@ -181,7 +181,7 @@ def test_going_back_to_http_takes_the_keys_out_of_kube_scheduler(node: FakeNode)
     node.install()
 
     assert not (node.folder / "scheduler").exists()
-    assert manifest.KEYS_VOLUME_NAME.encode() not in node.content
+    assert manifest_edit.KEYS_VOLUME_NAME.encode() not in node.content
     node.restore()
     node.assert_untouched()
 
@@ -260,7 +260,7 @@ def test_a_run_that_is_stopped_while_it_waits_for_the_extender_edits_nothing(nod
 
 
 def test_a_rollback_leaves_the_extender_its_keys(node: FakeNode) -> None:
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
 
     with pytest.raises(RolledBackError):
         node.install(HTTPS)
@@ -273,7 +273,7 @@ def test_a_rollback_leaves_the_extender_its_keys(node: FakeNode) -> None:
 
 
 def test_new_keys_are_no_reason_to_try_a_failed_edit_again(node: FakeNode) -> None:
-    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.fails = lambda content: manifest_edit.VOLUME_NAME.encode() in content
     with pytest.raises(RolledBackError) as raised:
         node.install(HTTPS)
     node.now += timedelta(days=300)

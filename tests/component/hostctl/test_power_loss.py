@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.fakes.hostctl_node import FakeNode
 from tests.fakes.power_loss import PowerLossError, powered
-from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
+from tests.samples.hostctl import EXTENDER, KUBEADM, PLUGIN, WITH_CONFIG
 
 from gpushare_core.text import yaml_edit
 from gpushare_hostctl.decide.run.own_files import is_ours
@@ -57,6 +57,10 @@ def install_with_keys(node: FakeNode) -> None:
     node.install(HTTPS)
 
 
+def install_plugin(node: FakeNode) -> None:
+    node.install(PLUGIN)
+
+
 def restore(node: FakeNode) -> None:
     node.restore()
 
@@ -77,6 +81,8 @@ RUNS = [
     pytest.param(nothing, install, id="first installation"),
     pytest.param(install, update, id="change of URL"),
     pytest.param(install, restore, id="restoration"),
+    pytest.param(install, install_plugin, id="change to the plugin"),
+    pytest.param(install_plugin, install, id="change to the extender"),
     pytest.param(install_and_edit, install, id="installation after others' edit"),
     pytest.param(install_and_edit, restore, id="restoration after others' edit"),
 ]
@@ -84,6 +90,8 @@ RUNS_WITH_KEYS = [
     pytest.param(nothing, install_with_keys, id="first installation"),
     pytest.param(install_and_age, install_with_keys, id="renewal"),
     pytest.param(install_with_keys, restore, id="restoration"),
+    pytest.param(install_with_keys, install_plugin, id="change to the plugin"),
+    pytest.param(install_plugin, install_with_keys, id="change to the extender"),
 ]
 
 

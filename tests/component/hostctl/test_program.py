@@ -91,6 +91,51 @@ def test_a_whole_life_of_install_status_and_restore(host: Host, capsys: pytest.C
     assert last_line(capsys)["state"] == "Absent"
 
 
+PLUGIN = (
+    "--engine",
+    "Plugin",
+    "--scheduler-image",
+    "gpushare-scheduler:0.1.0-1.36",
+    "--lease-namespace",
+    "gpushare-system",
+    "--managed-resource",
+    "gpushare.io/memory",
+)
+
+
+def test_the_engine_is_changed_by_the_arguments_alone(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    original = host.manifest.read_bytes()
+    with_plugin = ["install", *host.arguments("restore")[1:], *PLUGIN]
+
+    for arguments, image in (
+        (with_plugin, "gpushare-scheduler:0.1.0-1.36"),
+        (host.arguments("install"), "registry.k8s.io/kube-scheduler:v1.36.3"),
+        (with_plugin, "gpushare-scheduler:0.1.0-1.36"),
+    ):
+        assert main(arguments) == 0
+        assert last_line(capsys)["result"] == "Installed"
+        assert f"    image: {image}\n" in host.manifest.read_text()
+    assert main(host.arguments("restore")) == 0
+    assert host.manifest.read_bytes() == original
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param((*PLUGIN, *EXTENDER), id="both engines"),
+        pytest.param(PLUGIN[:2] + PLUGIN[4:], id="a plugin without its image"),
+        pytest.param(PLUGIN[:4] + PLUGIN[6:], id="a plugin that knows no Lease"),
+        pytest.param((*EXTENDER, *PLUGIN[2:4]), id="an image for the extender"),
+        pytest.param((*PLUGIN[:3], "a b", *PLUGIN[4:]), id="no image"),
+    ],
+)
+def test_arguments_that_do_not_belong_together_are_refused(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["install", "--root", str(tmp_path), *arguments])
+
+
 def test_restoring_what_was_never_installed_is_nothing_to_do(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:

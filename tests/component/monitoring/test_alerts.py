@@ -84,6 +84,9 @@ REQUESTED = USED.replace("_used_", "_requested_")
 IN_FORCE = USED.replace("container_memory_used_bytes", "isolation_in_force")
 NEEDED = stays(1, 'gpushare_policy_backend{policy="default",backend="KubeScheduler"}')
 VOLCANO = stays(1, 'gpushare_policy_backend{policy="default",backend="Volcano"}')
+OF_ITS_HOST = stays(1, 'gpushare_policy_backend{policy="default",backend="KubeScheduler",engine="Plugin"}')
+"""Its metrics are on an address that Prometheus seldom reaches."""
+SCHEDULER = stays(1, 'gpushare_build_info{program="gpushare-scheduler",version="0.1.0"}')
 EXTENDER = stays(1, 'gpushare_build_info{program="gpushare-extender",version="0.1.0"}')
 REFUSALS = 'gpushare_plugin_kubelet_refusals_total{pod="p",verb="Allocate",reason="NothingFits"}'
 BINDS = 'gpushare_extender_binds_total{result="Error"}'
@@ -147,7 +150,9 @@ CASES = [
     Case("GPUSharePodsWait", grows(WAIT, "60"), stays(300, WAIT)),
     Case("GPUShareExtenderDown", target("extender", 0), target("extender", 1)),
     Case("GPUShareExtenderAbsent", NEEDED, NEEDED | EXTENDER),
+    Case("GPUShareExtenderAbsent", NEEDED, NEEDED | SCHEDULER),
     Case("GPUShareExtenderAbsent", NEEDED, VOLCANO),
+    Case("GPUShareExtenderAbsent", NEEDED, OF_ITS_HOST),
 ]
 
 

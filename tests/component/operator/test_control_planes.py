@@ -60,6 +60,7 @@ def new_world(seed: int) -> ControlPlanes:
     world = ControlPlanes(chance=random.Random(seed))  # noqa: S311
     for name in ("cp-1", "cp-2", "cp-3"):
         world.add_host(name)
+    world.serve()
     for name in ("gpu-default", "gpu-later"):
         world.add_node(name)
     return world
@@ -78,5 +79,5 @@ async def test_whatever_happens_nothing_forbidden_does_and_deletion_ends(seed: i
         world.delete_policy(name)
     await live(world, operator, minutes=75)
     assert not any(world.traces().values()), "\n".join([str(world.traces()), *world.log[-40:]])
-    left = [host.name for host in world.hosts.values() if host.port and not host.excused]
+    left = [host.name for host in world.hosts.values() if host.port is not None and not host.excused]
     assert left == [], "\n".join(world.log[-40:])

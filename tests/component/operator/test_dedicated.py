@@ -7,23 +7,40 @@ import pytest
 from tests.fakes.operator_cluster import DEPLOYMENTS, Cluster, Operator, converge
 
 from gpushare_core.kube import paths
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_operator.reconcile import SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 RULE = {"names": ["gpu-1"], "mode": "Memory", "devices": CARDS}
 OURS = "gpushare-scheduler"
+NOT_POINTED = "the API server has no MutatingAdmissionPolicy"
+POINTED = "pods that ask for cards are pointed at it"
 KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 
 
-def cluster_with(version: str = "v1.36.3", *policies: str) -> Cluster:
+def cluster_with(version: str = "v1.36.3", *policies: str, engine: str = "Plugin") -> Cluster:
     """A managed control plane: no node of it is to be seen."""
     cluster = Cluster()
     cluster.serve(version, *policies)
     cluster.add_node("gpu-1")
     cluster.add_node("gpu-2")
-    cluster.add_policy("default", RULE, scheduler={"backend": "Dedicated"})
+    cluster.add_policy("default", RULE, scheduler={"backend": "Dedicated", "engine": engine})
     return cluster
+
+
+def image_of(cluster: Cluster) -> str:
+    """Of the second kube-scheduler."""
+    (deployment,) = cluster.api.of(DEPLOYMENTS).values()
+    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def kube_scheduler(version: str) -> str:
+    return f"registry.k8s.io/kube-scheduler:{version}"
+
+
+def our_scheduler(minor: str) -> str:
+    return f"gpushare-scheduler:{VERSION}-{minor}"
 
 
 def install_pod_policy(cluster: Cluster, version: str) -> None:
@@ -55,26 +72,26 @@ def waiting(name: str, scheduler: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("version", "served", "how"),
+    ("version", "served", "image", "how"),
     [
-        pytest.param("v1.32.4", (), "the API server has no MutatingAdmissionPolicy", id="1.32"),
-        pytest.param("v1.34.1", (), "the API server has no MutatingAdmissionPolicy", id="beta, switched off"),
-        pytest.param("v1.35.0", ("v1beta1",), "pods that ask for cards are pointed at it", id="beta"),
-        pytest.param("v1.36.3", ("v1", "v1beta1"), "pods that ask for cards are pointed at it", id="1.36"),
+        pytest.param("v1.32.4", (), kube_scheduler("v1.32.4"), NOT_POINTED, id="1.32"),
+        pytest.param("v1.34.1", (), kube_scheduler("v1.34.1"), NOT_POINTED, id="beta, switched off"),
+        pytest.param("v1.35.0", ("v1beta1",), our_scheduler("1.35"), POINTED, id="beta"),
+        pytest.param("v1.36.3", ("v1", "v1beta1"), our_scheduler("1.36"), POINTED, id="1.36"),
     ],
 )
-async def test_what_the_server_has_decides_how_pods_come(
-    version: str, served: tuple[str, ...], how: str
+async def test_what_the_server_has_decides_how_pods_come_and_which_engine_places_them(
+    version: str, served: tuple[str, ...], image: str, how: str
 ) -> None:
     cluster = cluster_with(version, *served)
     for result in served:
         install_pod_policy(cluster, result)
     await converge(cluster)
-    assert f"True Configured: {OURS} (registry.k8s.io/kube-scheduler:{version}) places pods; " in said(
-        cluster
-    )
-    assert how in said(cluster)
-    assert status(cluster)["backend"] == "Dedicated"
+    engine = "Plugin" if OURS in image else "Extender"
+    assert image_of(cluster) == image
+    assert f"True Configured: {OURS} ({image}, engine {engine}) places pods; {how}" in said(cluster)
+    assert ("engine Extender is used in place of Plugin" in said(cluster)) == (engine == "Extender")
+    assert (status(cluster)["backend"], status(cluster)["engine"]) == ("Dedicated", engine)
 
 
 async def test_the_policy_for_pods_is_seen_when_it_comes() -> None:
@@ -86,14 +103,37 @@ async def test_the_policy_for_pods_is_seen_when_it_comes() -> None:
     assert "pods that ask for cards are pointed at it" in said(cluster)
 
 
-async def test_our_scheduler_follows_an_upgrade_of_the_server() -> None:
-    cluster = cluster_with("v1.35.7-gke.100")
+@pytest.mark.parametrize(
+    ("engine", "before", "after", "image"),
+    [
+        ("Extender", "v1.35.7-gke.100", "v1.36.0-gke.7", kube_scheduler("v1.36.0")),
+        ("Plugin", "v1.35.7-gke.100", "v1.36.0-gke.7", our_scheduler("1.36")),
+        ("Plugin", "v1.37.2", "v1.38.0", our_scheduler("1.37")),
+        ("Plugin", "v1.38.0", "v1.39.0", kube_scheduler("v1.39.0")),
+        ("Plugin", "v1.34.9", "v1.35.0", our_scheduler("1.35")),
+    ],
+)
+async def test_the_scheduler_follows_an_upgrade_of_the_server(
+    engine: str, before: str, after: str, image: str
+) -> None:
+    cluster = cluster_with(before, engine=engine)
     operator = await converge(cluster)
-    cluster.api.of("")["version"]["gitVersion"] = "v1.36.0-gke.7"
+    cluster.api.of("")["version"]["gitVersion"] = after
     await looked_again(cluster, operator)
-    (deployment,) = cluster.api.of(DEPLOYMENTS).values()
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    assert containers[0]["image"] == "registry.k8s.io/kube-scheduler:v1.36.0"
+    assert image_of(cluster) == image
+
+
+async def test_another_engine_changes_the_one_deployment_and_nothing_else() -> None:
+    cluster = cluster_with()
+    operator = await converge(cluster)
+    for engine, image in (("Extender", kube_scheduler("v1.36.3")), ("Plugin", our_scheduler("1.36"))):
+        written = len(cluster.api.writes)
+        cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"engine": engine}}})
+        await converge(cluster, operator)
+        assert image_of(cluster) == image
+        assert status(cluster)["engine"] == engine
+        others = [write for write in cluster.api.writes[written:] if "gpusharepolicies/" not in write]
+        assert {write.rpartition("/")[2] for write in others} == {OURS, "events"}
 
 
 async def test_another_dialect_reaches_the_scheduler() -> None:
@@ -138,7 +178,7 @@ async def test_pods_that_nobody_places_are_counted_until_they_are_gone() -> None
 
 async def test_while_replicas_of_the_server_are_upgraded_nothing_is_rolled_out() -> None:
     """They answer in turns, and kube-scheduler may not be newer than any of them."""
-    cluster = cluster_with("v1.36.3")
+    cluster = cluster_with("v1.36.3", engine="Extender")
     operator = Operator(cluster)
     await looked_again(cluster, operator)
     path = f"apply {DEPLOYMENTS}/{OURS}"
@@ -154,5 +194,4 @@ async def test_while_replicas_of_the_server_are_upgraded_nothing_is_rolled_out()
         await operator.work("*")
         operator.now += timedelta(seconds=10)
     assert cluster.api.writes.count(path) == written + 1
-    containers = cluster.api.of(DEPLOYMENTS)[OURS]["spec"]["template"]["spec"]["containers"]
-    assert containers[0]["image"] == "registry.k8s.io/kube-scheduler:v1.36.10"
+    assert image_of(cluster) == kube_scheduler("v1.36.10")

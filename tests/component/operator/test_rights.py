@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,11 @@ from tests.fakes.operator_cluster import NAMESPACE, Cluster, Operator, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
 from tests.samples.rights import Right, allowed, group_and_parts
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import (
     DEDICATED_SCHEDULER,
     DIALECT_LABEL,
+    KUBE_SCHEDULER_USER,
     MODE_LABEL,
     PLUGIN_NODE_LABEL,
     POLICY_LABEL,
@@ -29,16 +32,20 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
+from gpushare_core.kubernetes_minors import NEWEST
+from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
 from gpushare_operator.backends.extender_workload.log_folder import ExtenderLog
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
+from gpushare_operator.cluster.server import needed_rights
 from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.desired.plugin_daemon_set import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import FOLDERS, PluginPlatform
 from gpushare_operator.main import ACCOUNT
+from gpushare_operator.policies.engine_choice import EngineChoice
 from gpushare_operator.process.leadership import LEASE_NAME
 from gpushare_operator.reconcile import HEARTBEATS
 
@@ -217,22 +224,49 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
     text = re.sub(
         r"'\s*\+\s*r'", "", " ".join(validation["expression"] for validation in spec["validations"])
     )
-    preparation, _, extender = (
-        re.compile(f"^{shape}$")
-        for shape in (
-            *re.findall(r"args\[0\]\.matches\(r'\^([^']*)\$'", text),
-            "",
-            *re.findall(r"args\[2\]\.matches\(r'\^([^']*)\$'", text),
-        )
-    )
-    settings = every_resource().settings
-    pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
-    containers = [*pod["initContainers"], *pod["containers"]]
-    assert preparation.match(" ".join(containers[0]["args"]))
-    assert f"== '{' '.join(containers[1]['args'])}'" in text
-    assert extender.match(" ".join(containers[2]["args"]))
-    for container in containers:
-        assert f"{container['name']}={container['command'][0]}" in text
+    prepared = dict(zip((Engine.EXTENDER, Engine.PLUGIN), shapes(text, 0), strict=True))
+    (extender,) = shapes(text, 2)
+    for engine in Engine:
+        settings = replace(every_resource().settings, engine=engine)
+        pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
+        containers: list[Json] = [*pod["initContainers"], *pod["containers"]]
+        preparation, scheduler, *others = containers
+        assert re.match(prepared[engine], " ".join(preparation["args"]))
+        assert f"== '{' '.join(scheduler['args'])}'" in text
+        assert all(re.match(extender, " ".join(container["args"])) for container in others)
+        for container in containers:
+            assert f"{container['name']}={container['command'][0]}" in text
+
+
+def shapes(text: str, container: int) -> list[str]:
+    """Returns what an admission policy lets the arguments of this container be, as regular expressions."""
+    found = re.findall(rf"args\[{container}\]\.matches\(r'([^']*)'", text)
+    return [str(shape) for shape in found]
+
+
+def test_with_engine_plugin_its_account_may_do_nothing_but_schedule_and_read_the_shared_nodes() -> None:
+    """Besides what engine Extender needs, whose roles are the extender's own."""
+    bodies = bodies_of(DEDICATED / "scheduler" / "rbac-scheduler.yaml")
+    rules = [rule for body in bodies if "rules" in body for rule in body["rules"]]
+    given = {
+        (resource, verb, *rule.get("resourceNames", ()))
+        for rule in rules
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    shares = {("gpusharenodes", verb) for verb in ("get", "list", "watch")}
+    own = {("leases", verb, "gpushare-scheduler") for verb in ("get", "update")}
+    assert given == {*shares, *own, ("leases", "get", "gpushare-extender")}
+    bound = {(body["roleRef"]["kind"], body["roleRef"]["name"]) for body in bodies if "roleRef" in body}
+    assert bound == {
+        ("ClusterRole", "system:kube-scheduler"),
+        ("ClusterRole", "system:volume-scheduler"),
+        ("ClusterRole", "gpushare-scheduler-plugin"),
+        ("ClusterRole", "gpushare-allocations-extender"),
+        ("ClusterRole", "gpushare-extender"),
+        ("Role", "gpushare-extender"),
+        ("Role", "gpushare-scheduler"),
+    }
 
 
 @pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda folder: folder.name)
@@ -241,7 +275,10 @@ def test_a_lease_that_a_program_holds_goes_with_the_manifests(folder: Path) -> N
     bodies = [body for path in sorted(folder.glob("*.yaml")) for body in bodies_of(path)]
     rules = [rule for body in bodies if body["kind"] == "Role" for rule in body["rules"]]
     held = {
-        name for rule in rules if rule["resources"] == ["leases"] for name in rule.get("resourceNames", ())
+        name
+        for rule in rules
+        if rule["resources"] == ["leases"] and rule["verbs"] != ["get"]
+        for name in rule.get("resourceNames", ())
     }
     assert held
     assert held == {body["metadata"]["name"] for body in bodies if body["kind"] == "Lease"}
@@ -391,6 +428,51 @@ def every_resource() -> HostctlRun:
     return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
+def with_plugin(run: HostctlRun) -> HostctlRun:
+    settings = replace(run.settings, engine=Engine.PLUGIN)
+    return replace(run, settings=settings, choice=EngineChoice(minor=NEWEST))
+
+
+RIGHTS = MANIFEST.parent / "kube-scheduler" / "rights.yaml"
+
+
+def test_what_the_operator_asks_for_is_what_people_are_told_to_apply() -> None:
+    """No more than that, but for ``get`` of GPUShareNodes, which the contract of all engines names."""
+    asked = {(right["group"], right["resource"], right["verb"]) for right in needed_rights(NAMESPACE)}
+    asks = {("authorization.k8s.io", "subjectaccessreviews", "create")}
+    of_all = allowed(RIGHTS) | allowed(MANIFEST.parent / "rbac-allocations.yaml")
+    assert of_all == asked | asks | {("gpushare.io", "gpusharenodes", "get")}
+
+    bindings = [body for body in bodies_of(RIGHTS) if "roleRef" in body]
+    given = {binding["roleRef"]["name"]: binding["subjects"][0]["name"] for binding in bindings}
+    assert given == {
+        "gpushare-kube-scheduler": KUBE_SCHEDULER_USER,
+        "gpushare-allocations-extender": KUBE_SCHEDULER_USER,
+        "gpushare-operator-kube-scheduler": ACCOUNT,
+    }
+    lease, *_ = [right for right in needed_rights(NAMESPACE) if right["resource"] == "leases"]
+    (role,) = [body for body in bodies_of(RIGHTS) if body["kind"] == "Role"]
+    assert (role["metadata"]["namespace"], role["rules"][0]["resourceNames"]) == (
+        lease["namespace"],
+        [lease["name"]],
+    )
+
+
+def test_the_image_of_our_kube_scheduler_is_one_that_the_admission_policy_lets_pass() -> None:
+    (spec,) = [
+        item["spec"]
+        for item in yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text())
+        if item["metadata"]["name"] == "gpushare-operator-images" and "validations" in item["spec"]
+    ]
+    (rule,) = [rule for rule in spec["validations"] if "engineImage" in rule["expression"]]
+    (tag,) = re.findall(r"matches\(\s*r'([^']*)'\)", rule["expression"])
+    pod = hostctl_job(with_plugin(every_resource()), control_plane(), 1)["spec"]["template"]["spec"]
+    (check,), (hostctl,) = pod["initContainers"], pod["containers"]
+    assert check["image"].startswith("gpushare-scheduler:")
+    assert re.fullmatch(tag.strip("^$"), check["image"].removeprefix("gpushare-scheduler:"))
+    assert f" --scheduler-image {check['image']} --lease-namespace " in " ".join(hostctl["args"])
+
+
 def test_the_folders_that_a_policy_may_name_are_those_that_may_be_mounted() -> None:
     logs = admission_variable("admission-operator.yaml", "gpushare-operator-workloads", "logs")
     assert f"matches('{LOG_FOLDER_PATTERN}')" in logs
@@ -407,7 +489,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     variables = {variable["name"]: variable["expression"] for variable in spec["variables"]}
     rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
-    assert len(shapes) == 4
+    assert len(shapes) == 5
     validations = " ".join(validation["expression"] for validation in spec["validations"])
     platform = PluginPlatform(
         runtime_class="nvidia",
@@ -423,6 +505,8 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
         hostctl_job(every_resource(), control_plane(), 1),
+        hostctl_job(with_plugin(every_resource()), control_plane(), 1),
+        hostctl_job(with_plugin(hostctl_run(HostctlCommand.INSTALL)), control_plane(), 1),
     ]
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]

@@ -1,7 +1,7 @@
-"""The scheduler's engine has Go tests of its own, and says the same as core.
+"""The scheduler has Go tests of its own, and its engine says the same as core.
 
-The packages above the engine need all of kube-scheduler, minutes to compile: scheduler/README.md says how
-they are tested.
+The packages above the engine need all of kube-scheduler, minutes to compile: they wait until the program is
+built, and are tested with the Kubernetes that is chosen.
 """
 
 import os
@@ -14,6 +14,8 @@ from tests.engine.__main__ import differences
 from tests.engine.draw import draw
 
 from gpushare_localcluster.build import toolchain
+from gpushare_localcluster.build.binary import SCHEDULER, ensure_program
+from gpushare_localcluster.build.minors import Minor, chosen_minor
 from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
 
@@ -22,12 +24,26 @@ ENGINE = (
     "sharenode", "unit",
 )  # fmt: skip
 PACKAGES = [f"./internal/{package}/..." for package in ENGINE]
+ABOVE = [".", *(
+    f"./internal/{folder.name}/..."
+    for folder in sorted(SCHEDULER.sources.glob("internal/*")) if folder.name not in ENGINE
+)]  # fmt: skip
 SEEDS = range(2_000_000, 2_000_400)
 
 
 @pytest.fixture(scope="module")
 def go() -> Path:
     return toolchain.find_go(cache_folder(), report=to_stderr)
+
+
+@pytest.fixture(scope="module")
+def built() -> Minor:
+    """The Kubernetes that is compiled now: Go's tools would compile it, too, beside whoever does."""
+    minor = chosen_minor()
+    if minor not in SCHEDULER.minors:
+        pytest.skip(f"the scheduler is not built of Kubernetes {minor.name}")
+    ensure_program(SCHEDULER, minor, report=to_stderr)
+    return minor
 
 
 def run(*command: str | Path) -> str:
@@ -37,25 +53,29 @@ def run(*command: str | Path) -> str:
         env={**os.environ, **go_engine.FLAGS},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_the_code_is_formatted(go: Path) -> None:
-    root = run(go, "env", "GOROOT").strip()
-    assert run(Path(root, "bin", "gofmt"), "-l", ".") == ""
-
-
-def test_vet_finds_nothing(go: Path) -> None:
+def test_vet_finds_nothing_in_the_engine(go: Path) -> None:
     run(go, "vet", *PACKAGES)
 
 
-def test_the_go_tests_pass(go: Path) -> None:
+def test_the_engines_go_tests_pass(go: Path) -> None:
     told = run(go, "test", "-count=1", *PACKAGES)
     assert "ok  \tgpushare.io/scheduler/internal/cases" in told
+
+
+def test_vet_finds_nothing_above_the_engine(go: Path, built: Minor) -> None:
+    run(go, "vet", *built.go_flags, *ABOVE)
+
+
+def test_the_go_tests_above_the_engine_pass(go: Path, built: Minor) -> None:
+    told = run(go, "test", *built.go_flags, "-count=1", *ABOVE)
+    assert "ok  \tgpushare.io/scheduler/internal/plugin" in told
 
 
 def test_both_engines_say_the_same(go: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_damaged_record_is_refused_with_a_reason(content: bytes) -> None:
         found = record.decode(content)
         read_status(snapshot)
         plan.restore(snapshot)
-        plan.install(snapshot, source=None, extender=EXTENDER)
+        plan.install(snapshot, source=None, engine=EXTENDER)
     except NeedsPersonError as error:
         assert str(error)
     else:

@@ -94,6 +94,18 @@ _PROBE = """\
       failureThreshold: 8
       httpGet: {host: 127.0.0.1, path: /livez, port: 10259, scheme: HTTPS}
 """
+_VARIABLES = (
+    "    env:\n    - name: NO_PROXY # theirs\n      value: .svc\n",
+    "    env: [{name: NO_PROXY, value: .svc}]\n",
+    "    imagePullPolicy: IfNotPresent\n",
+    "    imagePullPolicy: Always\n",
+)
+_USERS = (
+    "    securityContext:\n      readOnlyRootFilesystem: true # theirs\n",
+    "    securityContext: {runAsUser: 0}\n",
+    "    securityContext: {runAsUser: 1000, allowPrivilegeEscalation: false}\n",
+    "    securityContext: {allowPrivilegeEscalation: false}\n",
+)
 _SIDECAR = "  - image: other:1\n    name: other\n    command: [sleep, infinity]\n"
 
 
@@ -107,6 +119,8 @@ def block_manifests(draw: st.DrawFn) -> str:
         "    name: kube-scheduler\n",
     ]
     keys += draw(st.sampled_from([[], [_PROBE], ["    resources:\n      requests:\n        cpu: 100m\n"]]))
+    keys += draw(st.sampled_from([[], [], *([key] for key in _VARIABLES)]))
+    keys += draw(st.sampled_from([[], [], *([key] for key in _USERS)]))
     mounts = draw(st.sampled_from(["none", "block", "flow", "empty", "null"]))
     keys += {
         "none": [],
@@ -258,19 +272,73 @@ _EXTENDERS = (
 _SETTINGS = (
     "",
     "clientConnection: {kubeconfig: /k}\n",
-    "profiles:\n- schedulerName: default-scheduler # ours\n  plugins: {score: {disabled: [{name: '*'}]}}\n",
     "percentageOfNodesToScore: 50\n",
     "delayCacheUntilActive: true\n",
     "leaderElection:\n  leaderElect: true\n",
     "# a comment\n\n",
 )
+_THEIR_FILTER = """\
+  plugins:
+    filter: # theirs
+      enabled:
+      - name: Theirs # first
+      disabled:
+      - name: '*'
+    multiPoint:
+        enabled:
+          - name: Theirs
+            weight: 3
+"""
+_KNOWN_RESOURCE = """\
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      ignoredResources:
+      - gpushare.io/memory # known
+"""
+_PLUGINS = (
+    "",
+    "  plugins:\n",
+    "  plugins: {}\n",
+    "  plugins: {score: {disabled: [{name: '*'}]}}\n",
+    "  plugins: {filter: , bind: {}, reserve: {disabled: [{name: '*'}]}}\n",
+    _THEIR_FILTER,
+    "  plugins:\n    postFilter:\n      disabled: [{name: Default}]\n    preFilter: {enabled: []}\n",
+    "  plugins: 5\n",
+    "  plugins: {bind: {enabled: [{name: GPUShare}]}}\n",
+)
+_ARGUMENTS = (
+    "",
+    "  pluginConfig: []\n",
+    "  pluginConfig:\n  - name: Theirs\n    args: {a: 1}\n",
+    "  pluginConfig:\n  - name: NodeResourcesFit\n    args:\n      scoringStrategy: {type: MostAllocated}\n",
+    "  pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/x]}}]\n",
+    _KNOWN_RESOURCE,
+    "  pluginConfig:\n  - name: NodeResourcesFit\n    args:\n",
+    "  pluginConfig:\n    - name: NodeResourcesFit\n",
+    "  pluginConfig: {}\n",
+    "  pluginConfig: [5]\n",
+)
+
+
+def _profiles(draw: st.DrawFn) -> str:
+    """Some profiles; none in half of the cases."""
+    lines = []
+    for number in range(draw(st.sampled_from([0, 0, 1, 2]))):
+        name = "- schedulerName: " + (
+            "default-scheduler # first\n" if number == 0 else f"scheduler-{number}\n"
+        )
+        parts = draw(st.permutations([draw(st.sampled_from(_PLUGINS)), draw(st.sampled_from(_ARGUMENTS))]))
+        lines += [name, *parts]
+    empty = draw(st.sampled_from(["", "", "profiles:\n", "profiles: []\n"]))
+    return "".join(("profiles:\n", *lines)) if lines else empty
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> str:
-    """KubeSchedulerConfigurations, most of which an extender can be added to."""
+    """KubeSchedulerConfigurations, most of which extender and plugin can be added to."""
     settings = draw(st.lists(st.sampled_from(_SETTINGS), max_size=3, unique=True))
-    parts = [CONFIG_HEAD, *settings, draw(st.sampled_from(_EXTENDERS))]
+    parts = [CONFIG_HEAD, *settings, _profiles(draw), draw(st.sampled_from(_EXTENDERS))]
     if draw(st.booleans()):
         document = yaml.safe_load("".join(parts))
         return json.dumps(document, indent=draw(st.sampled_from([None, 2])))

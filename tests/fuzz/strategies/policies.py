@@ -91,6 +91,8 @@ def _ruled(spec: Any) -> Any:
         spec["dialect"] = "volcano.sh"
     else:
         scheduler.pop("volcano", None)
+    if scheduler.get("backend") in ("External", "Volcano") and scheduler.get("engine") == "Plugin":
+        del scheduler["engine"]
     return spec
 
 

@@ -4,20 +4,29 @@ from collections.abc import Sequence
 
 import pytest
 from bench.audit_log import Write
-from bench.bench_cluster import bound
+from bench.bench_cluster import bound, failed_binds
+from bench.card_sums import CardSums, overcommitted
 from bench.cluster_objects import Layout, node, node_name, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_least
 from bench.percentiles import Percentiles
 from bench.rows.candidates import Preferences, offer_figures, preferences
-from bench.rows.churn import Churn, churn_figures, without
+from bench.rows.churn import Churn, Resident, churn_figures, without
 from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
-from bench.rows.pending import attempts, is_refused, waiting_to_be_tried
 from bench.rows.plugin_node import COARSE, allocated, bound_pod
 from bench.rows.pods import latency_figures, write_figures
 from bench.rows.policy import bare_node, report
-from bench.rows.storm import failed_binds, overcommitted, storm_figures
+from bench.rows.storm import storm_figures
 from bench.rows.throughput import ordinary_figures
 from bench.schedule_throughput import Throughput
+from bench.scheduler_metrics import (
+    attempts,
+    failed_attempts,
+    heap,
+    queued_between,
+    refused_attempts,
+    waiting_to_be_tried,
+)
+from bench.waiting_pods import is_refused, too_many_cpus
 
 from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -72,7 +81,7 @@ def test_binds_fail_only_since_the_first_reading() -> None:
     metric = "gpushare_extender_binds_total"
     before = f'{metric}{{result="Bound"}} 10\n{metric}{{result="Refused"}} 2\n'
     after = f'{metric}{{result="Bound"}} 99\n{metric}{{result="Refused"}} 3\n{metric}{{result="Error"}} 4\n'
-    assert failed_binds(before, after) == 5
+    assert failed_binds(after) - failed_binds(before) == 5
 
 
 def on_card(name: str, units: int) -> Json:
@@ -86,6 +95,19 @@ def test_cards_are_summed_over_the_annotations_of_all_pods() -> None:
     ordinary = {"metadata": {"name": "x", "uid": "x"}}
     assert overcommitted([on_card("a", 10), on_card("b", 6), ordinary], 16) == []
     assert overcommitted([on_card("a", 10), on_card("b", 7)], 16) == ["GPU-1"]
+
+
+def test_a_card_that_was_too_full_for_a_moment_is_remembered() -> None:
+    sums = CardSums(16)
+    for pod in (on_card("a", 10), on_card("a", 10), on_card("b", 6)):
+        sums.see(pod)
+    assert not sums.over, "each pod counts once"
+    sums.forget(on_card("a", 10))
+    sums.see(on_card("c", 10))
+    assert not sums.over
+    sums.see(on_card("d", 1))
+    sums.forget(on_card("d", 1))
+    assert sums.over == {"GPU-1"}
 
 
 def test_latency_is_compared_at_both_percentiles() -> None:
@@ -130,12 +152,13 @@ def difference(node: str) -> Difference:
 def test_only_differences_that_churn_brought_count() -> None:
     new = without([difference("n1"), difference("n2")], [difference("n1")])
     assert [value.node for value in new] == ["n2"]
-    figures = churn_figures(
-        (100.0, 104.0), Percentiles(10, 20, 30), Percentiles(11, 30, 30), new, pods=72_000
-    )
+    latency = (Percentiles(10, 20, 30), Percentiles(11, 30, 30))
+    figures = churn_figures(Resident("extender", 100.0, 104.0), latency, new, over=["GPU-1"], pods=72_000)
+    assert of(figures, "extender at the end") == 104
     reached = judged(figures)
     assert (reached["memory, end over begin"], reached["p50, end over begin"]) == (True, True)
     assert not reached["p99, end over begin"]
+    assert not reached["cards given out beyond their size at any moment"]
     assert [what for what in reached if what.startswith("differences") and "n2 counts a" in what]
 
 
@@ -151,7 +174,7 @@ def test_a_pod_of_the_churn_that_was_never_bound_is_no_latency(unconnected: Chur
 
 @pytest.fixture
 def unconnected() -> Churn:
-    return Churn(client=None)  # type: ignore[arg-type]
+    return Churn(client=None, scheduler="", cards=CardSums(16))  # type: ignore[arg-type]
 
 
 def test_what_kube_scheduler_says_of_a_pod() -> None:
@@ -230,3 +253,30 @@ def test_pods_that_wait_for_an_event_are_not_about_to_be_tried() -> None:
 
 def test_attempts_count_however_they_end() -> None:
     assert attempts(SCHEDULER) == 17
+
+
+def test_attempts_that_found_no_node_are_told_from_those_that_failed() -> None:
+    failed = 'scheduler_schedule_attempts_total{profile="x",result="error"} 3'
+    assert (refused_attempts(SCHEDULER + failed), failed_attempts(SCHEDULER + failed)) == (7, 3)
+    assert (refused_attempts(""), failed_attempts("")) == (0, 0)
+
+
+def test_what_queued_pods_is_counted_between_two_readings() -> None:
+    metric = "scheduler_queue_incoming_pods_total"
+    before = f'{metric}{{event="PodAdd",queue="active"}} 5\n'
+    after = f'{metric}{{event="PodAdd",queue="active"}} 5\n'
+    after += f'{metric}{{event="NodeAdd",queue="active"}} 2\n{metric}{{event="NodeAdd",queue="backoff"}} 1\n'
+    assert queued_between(before, after) == {"NodeAdd": 3}
+
+
+def test_the_heap_is_told_in_mebibytes() -> None:
+    assert heap("go_memstats_heap_alloc_bytes 2.097152e+06\n") == 2
+
+
+def test_a_pod_that_lacks_cpu_asks_for_nothing_of_ours() -> None:
+    (container,) = too_many_cpus("a")("unfit")["spec"]["containers"]
+    assert {name: amounts["cpu"] for name, amounts in container["resources"].items()} == {
+        "limits": "500",
+        "requests": "500",
+    }
+    assert GPUSHARE.memory_resource not in container["resources"]["limits"]

@@ -133,6 +133,12 @@ def test_names_that_are_no_rows() -> None:
     assert unknown(Selection(names("a,x"), names("y")), ["a", "b"]) == ["x", "y"]
 
 
+def test_rows_that_begin_alike_are_named_together() -> None:
+    selection = Selection(names("engine-*"), names("engine-b*"))
+    assert [name for name in ("a", "engine-a", "engine-b") if selection.has(name)] == ["engine-a"]
+    assert unknown(Selection(names("engine-*"), names("engines-*")), ["a", "engine-a"]) == ["engines-*"]
+
+
 def test_of_several_errors_the_first_is_the_reason() -> None:
     group = ExceptionGroup("two", [ExceptionGroup("one", [ValueError("first")]), ValueError("second")])
     assert reason(group) == "ValueError: first"

@@ -8,7 +8,7 @@ from bench.__main__ import measure, parse
 from bench.figures import Figure, at_most
 from bench.rows.table import names, stages
 from bench.runner import Row, Selection, Stage, selected
-from bench.size import FULL, QUICK, Size
+from bench.size import FULL, QUICK, Size, with_nodes
 
 ROWS = {
     "start",
@@ -33,6 +33,16 @@ ROWS = {
     "policy",
     "changes",
     "no-op",
+    "engine-shared",
+    "engine-waiting",
+    "engine-attempts",
+    "engine-preemption",
+    "engine-storm",
+    "engine-bursts",
+    "engine-one-node",
+    "engine-ordinary",
+    "engine-memory",
+    "engine-churn",
 }
 
 
@@ -46,7 +56,7 @@ def test_every_target_has_a_row() -> None:
 
 
 def test_quick_measures_all_but_what_tells_nothing_in_small() -> None:
-    left_out = {"candidates", "churn", "scale"}
+    left_out = {"candidates", "churn", "engine-churn", "scale"}
     assert {row.name for stage in stages(QUICK) for row in stage.rows} == ROWS - left_out
 
 
@@ -56,10 +66,13 @@ def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_each_bac
     for nodes in size.nodes:
         clients = [title for title in shared if title.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
         assert ["unlimited" in client for client in clients] == [True] + [False] * (nodes in size.limited)
-        backends = [title for title in ordinary if title.startswith(f"{nodes:,} nodes")]
-        assert ["Dedicated" in backend for backend in backends] == [False] + [True] * (
-            nodes in size.dedicated
-        )
+        backends = [title.split(",")[-2] for title in ordinary if title.startswith(f"{nodes:,} nodes")]
+        others = [
+            " backend Dedicated",
+            " backend Dedicated with engine Plugin",
+            " backend KubeScheduler with engine Plugin",
+        ]
+        assert backends == [" backend KubeScheduler", *(others if nodes in size.dedicated else [])]
 
 
 def test_both_backends_are_measured_at_each_size_of_full_and_one_at_quick() -> None:
@@ -67,8 +80,9 @@ def test_both_backends_are_measured_at_each_size_of_full_and_one_at_quick() -> N
     assert [stage.name for stage in stages(QUICK)] == [
         "without a cluster",
         "100 nodes, backend KubeScheduler, its client unlimited",
+        "100 nodes, engines in turns",
         "200 bare nodes, backend External",
-    ], "each cluster takes a minute and more, and quick is over in less than five"
+    ], "each cluster takes a minute and more"
 
 
 def test_shared_pods_are_measured_with_the_default_client_as_well_at_size_full() -> None:
@@ -93,6 +107,38 @@ def test_pods_that_do_not_fit_wait_for_another_scheduler_where_the_stock_one_sam
     dedicated = [title for title in measured(FULL, "pending") if "Dedicated" in title]
     assert [title.split()[0] for title in dedicated] == ["1,000", "5,000"]
     assert not any("Dedicated" in title for title in measured(QUICK, "pending"))
+
+
+def test_engines_are_compared_at_each_size_and_both_are_exact() -> None:
+    at_most = [f"{nodes} nodes, engines in turns" for nodes in ("100", "1,000", "5,000")]
+    assert measured(FULL, "engine-shared") == at_most
+    assert measured(FULL, "engine-memory") == measured(FULL, "engine-one-node") == at_most[-1:]
+    assert measured(FULL, "engine-churn") == ["1,000 nodes, engines in turns"]
+    (stage,) = selected(stages(QUICK), Selection(only=frozenset({"engine-storm"})))
+    assert [row.title.split(", ")[1] for row in stage.rows] == ["engine Plugin", "engine Extender"]
+
+
+def test_pods_wait_in_the_numbers_of_the_size() -> None:
+    (stage,) = selected(stages(with_nodes(FULL, [1000])), Selection(only=frozenset({"engine-waiting"})))
+    assert [row.title for row in stage.rows] == [
+        "Beside 1,000 pods that cannot be bound",
+        "Beside 5,000 pods that cannot be bound",
+    ]
+
+
+def test_nodes_may_be_named_instead_of_those_of_the_size() -> None:
+    options = parse(["--size", "full", "--nodes", "1000,100"])
+    assert options.nodes == (100, 1000)
+    size = with_nodes(FULL, options.nodes)
+    assert (size.nodes, size.limited, size.dedicated, size.one_of) == ((100, 1000), (100,), (100, 1000), 1000)
+    assert with_nodes(FULL, parse(["--nodes", ""]).nodes) is FULL, "make passes an empty list"
+
+
+@pytest.mark.parametrize("text", ["many", "100,0", "-5"])
+def test_numbers_of_nodes_have_to_be_some(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([f"--nodes={text}"])
+    assert "--nodes" in capsys.readouterr().err
 
 
 def test_rows_without_a_cluster_start_none() -> None:

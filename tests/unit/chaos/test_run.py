@@ -17,12 +17,14 @@ from chaos.run import Outcome, run
 from chaos.traffic import LONGEST, Traffic
 from chaos.world import World, _files
 
+from gpushare_core.api.enums import Engine
+
 
 async def test_whatever_goes_wrong_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report of what was seen before is written all the same."""
 
     @asynccontextmanager
-    async def fails(_: Path) -> AsyncIterator[World]:
+    async def fails(*_: object) -> AsyncIterator[World]:
         raise RuntimeError("etcd does not start")
         yield
 
@@ -36,9 +38,10 @@ async def test_whatever_goes_wrong_is_a_finding(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_history_that_is_played_again_leaves_its_folder_alone(tmp_path: Path) -> None:
-    again = argparse.Namespace(history=tmp_path / "chaos-7" / "history.jsonl", seed=1)
+    again = argparse.Namespace(history=tmp_path / "chaos-7" / "history.jsonl", seed=1, engine=Engine.PLUGIN)
     assert _folder_name(again) == "chaos-7-again"
-    assert _folder_name(argparse.Namespace(history=None, seed=7)) == "chaos-7"
+    assert _folder_name(argparse.Namespace(history=None, seed=7, engine=Engine.EXTENDER)) == "chaos-7"
+    assert _folder_name(argparse.Namespace(history=None, seed=7, engine=Engine.PLUGIN)) == "chaos-plugin-7"
 
 
 def test_a_seed_gives_the_same_history_in_every_process() -> None:

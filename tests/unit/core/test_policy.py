@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gpushare_core.api.enums import Mode, Source
+from gpushare_core.api.enums import Engine, Mode, Source
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.api.timestamps import rfc3339
@@ -26,6 +26,24 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
+    ("scheduler", "engine"),
+    [
+        pytest.param({}, Engine.EXTENDER, id="nothing said"),
+        pytest.param({"backend": "KubeScheduler", "engine": "Plugin"}, Engine.PLUGIN, id="chosen"),
+        pytest.param({"backend": "Dedicated"}, Engine.PLUGIN, id="dedicated"),
+        pytest.param({"backend": "Dedicated", "engine": "Extender"}, Engine.EXTENDER, id="dedicated, chosen"),
+        pytest.param({"backend": "External"}, Engine.EXTENDER, id="external"),
+        pytest.param({"backend": "Volcano"}, Engine.EXTENDER, id="volcano"),
+    ],
+)
+def test_the_engine_follows_from_the_backend_unless_a_policy_names_it(
+    scheduler: dict[str, str], engine: Engine
+) -> None:
+    spec = PolicySpec.model_validate({"nodes": [{"names": ["gpu-1"]}], "scheduler": scheduler})
+    assert spec.scheduler.desired_engine is engine
+
+
+@pytest.mark.parametrize(
     "spec",
     [
         pytest.param({}, id="no nodes"),
@@ -35,6 +53,7 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
         pytest.param({"nodes": [{"devices": {"simulated": [{"count": 0, "memory": "1Gi"}]}}]}, id="no card"),
         pytest.param({"nodes": [{"slicesPerCard": 65}]}, id="too many slices"),
         pytest.param({"nodes": [{"names": [""]}]}, id="empty name"),
+        pytest.param({"nodes": [{"names": ["a"]}], "scheduler": {"engine": "Webhook"}}, id="unknown engine"),
     ],
 )
 def test_what_the_schema_refuses_does_not_parse(spec: Any) -> None:

@@ -116,11 +116,30 @@ def test_the_only_item_below_a_key_behind_a_dash_leaves_an_empty_list() -> None:
         pytest.param("a: x\n", "a: /new=1\n", id="plain"),
         pytest.param("a: 'x' # why\n", "a: '/new=1' # why\n", id="single quotes"),
         pytest.param('a: "x"\n', 'a: "/new=1"\n', id="double quotes"),
-        pytest.param("a: >-\n  x\nb: 1\n", 'a: "/new=1"\nb: 1\n', id="a folded scalar"),
+        pytest.param("a: >-\n  x\nb: 1\n", "a: >-\n  /new=1\nb: 1\n", id="a folded scalar"),
+        pytest.param("a: !!str x # why\n", "a: !!str /new=1 # why\n", id="a tag"),
+        pytest.param("a: &it x\n", "a: &it /new=1\n", id="an anchor"),
+        pytest.param("a: xx\n", "a: /new=1\n", id="part of it twice"),
     ],
 )
 def test_a_scalar_is_replaced_in_its_quotes(before: str, after: str) -> None:
     assert replace_scalar(before, ("a",), value="/new=1") == after
+
+
+@pytest.mark.parametrize(
+    "value", ["registry.example:5000/a/b-c@sha256:0f", "gpushare-scheduler:0.1.0-1.36", "-x=a:b"]
+)
+@pytest.mark.parametrize("text", ["a: x\n", "{a: x}", "{a: x, b: c}", "a: x # why\nb: c\n"])
+def test_a_colon_within_a_word_needs_no_quotes(text: str, value: str) -> None:
+    changed = replace_scalar(text, ("a",), value=value)
+    assert changed == text.replace("x", value, 1)
+    assert first_document(changed)["a"] == value
+
+
+@pytest.mark.parametrize("value", ["a:", ":a", "a::b", "12:30", "=", "...", "a: b", "@a"])
+@pytest.mark.parametrize("text", ["a: x\n", "{a: x}", "{a: x, b: c}"])
+def test_what_yaml_would_read_otherwise_is_quoted(text: str, value: str) -> None:
+    assert first_document(replace_scalar(text, ("a",), value=value))["a"] == value
 
 
 @pytest.mark.parametrize("value", ["true", "12", "a: b", "it's", "- x", "", "é", '"'])

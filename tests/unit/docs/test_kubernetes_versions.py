@@ -28,7 +28,7 @@ CEL = {
     " string sum",
     1.27: "allowed check group name namespace resource serviceAccount",
     1.28: "asInteger compareTo isGreaterThan isInteger isQuantity or orValue quantity sign",
-    1.29: "join replace split substring trim upperAscii",
+    1.29: "join lastIndexOf replace split substring trim upperAscii",
 }
 """Functions that expressions of the product use -> the minor in which API servers had them first."""
 

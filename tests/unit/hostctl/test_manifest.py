@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.samples import hostctl as samples
 
 from gpushare_core.text.json_object import Json
-from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler import manifest, manifest_edit
 from gpushare_hostctl.errors import NeedsPersonError
 
 KUBEADM = samples.KUBEADM.decode()
@@ -25,11 +25,18 @@ def pod(container: str, *, spec: str = "") -> str:
 
 
 def added(text: str) -> str:
-    return manifest.add(manifest.parse(text.encode()), config=CONFIG).decode()
+    return manifest_edit.add(manifest.parse(text.encode()), config=CONFIG).decode()
+
+
+IMAGE = "registry.example:5000/gpushare-scheduler:0.1.0-1.36"
+
+
+def swapped(text: str) -> str:
+    return manifest_edit.add(manifest.parse(text.encode()), config=CONFIG, image=IMAGE).decode()
 
 
 def removed(text: str) -> str:
-    return manifest.remove(manifest.parse(text.encode()), folder=FOLDER).decode()
+    return manifest_edit.remove(manifest.parse(text.encode()), folder=FOLDER).decode()
 
 
 def container_of(text: str) -> Json:
@@ -101,7 +108,9 @@ def test_removing_what_was_added_gives_the_same_bytes(text: str) -> None:
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_removing_what_was_added_with_keys_gives_the_same_bytes(text: str) -> None:
-    edited = manifest.add(manifest.parse(text.encode()), config=CONFIG, keys=f"{FOLDER}/scheduler").decode()
+    edited = manifest_edit.add(
+        manifest.parse(text.encode()), config=CONFIG, keys=f"{FOLDER}/scheduler"
+    ).decode()
 
     back = removed(edited)
 
@@ -118,7 +127,7 @@ def test_the_edited_scheduler_reads_our_mounted_file(text: str) -> None:
 
     assert scheduler.config == CONFIG
     assert manifest.host_path(scheduler, CONFIG) == CONFIG
-    assert manifest.has_our_edit(scheduler, folder=FOLDER)
+    assert manifest_edit.has_our_edit(scheduler, folder=FOLDER)
 
 
 @pytest.mark.parametrize("text", WRITTEN)
@@ -126,7 +135,9 @@ def test_the_kubelets_own_reading_finds_only_our_additions(text: str) -> None:
     before, after = (next(yaml.safe_load_all(version.replace("\t", " "))) for version in (text, added(text)))
     for owner in (after["spec"], *after["spec"]["containers"]):
         for key in ("volumes", "volumeMounts"):
-            owner[key] = [entry for entry in owner.get(key) or [] if entry["name"] != manifest.VOLUME_NAME]
+            owner[key] = [
+                entry for entry in owner.get(key) or [] if entry["name"] != manifest_edit.VOLUME_NAME
+            ]
     for spec in (before["spec"], after["spec"]):
         for container in spec["containers"]:
             words = container.get("command", []) + container.get("args", [])
@@ -149,10 +160,10 @@ def test_the_edit_of_a_kubeadm_manifest_is_eight_lines() -> None:
     assert [line for line in new if line not in old] == [
         f"    - --config={CONFIG}",
         f"    - mountPath: {CONFIG}",
-        f"      name: {manifest.VOLUME_NAME}",
+        f"      name: {manifest_edit.VOLUME_NAME}",
         f"      path: {CONFIG}",
         "      type: File",
-        f"    name: {manifest.VOLUME_NAME}",
+        f"    name: {manifest_edit.VOLUME_NAME}",
     ]
     assert len(new) == len(old) + 8
 
@@ -206,7 +217,7 @@ def test_two_words_of_ours_go_together() -> None:
 
 
 def test_a_manifest_without_us_carries_nothing() -> None:
-    assert not manifest.has_our_edit(manifest.parse(KUBEADM.encode()), folder=FOLDER)
+    assert not manifest_edit.has_our_edit(manifest.parse(KUBEADM.encode()), folder=FOLDER)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +270,7 @@ def test_an_edit_that_differs_from_what_was_meant_is_refused() -> None:
     scheduler = manifest.parse(KUBEADM.encode())
 
     with pytest.raises(NeedsPersonError, match="without changing something else"):
-        manifest.verify(scheduler, KUBEADM.replace("100m", "200m"), expected=scheduler.pod)
+        manifest_edit.verify(scheduler, KUBEADM.replace("100m", "200m"), expected=scheduler.pod)
 
 
 MOUNTS = """command: [kube-scheduler]
@@ -365,3 +376,102 @@ def test_a_damaged_manifest_is_edited_exactly_or_refused(place: int, damage: str
     except NeedsPersonError:
         return
     assert list(yaml.safe_load_all(back)) == list(yaml.safe_load_all(text))
+
+
+def test_another_image_adds_seven_lines_more_and_says_what_was_there() -> None:
+    plain, new = added(KUBEADM).splitlines(), swapped(KUBEADM).splitlines()
+
+    assert [line for line in plain if line not in new] == [
+        "    image: registry.k8s.io/kube-scheduler:v1.36.3"
+    ]
+    assert [line for line in new if line not in plain] == [
+        f"    image: {IMAGE}",
+        "    securityContext:",
+        "      runAsUser: 0",
+        "    env:",
+        "    - name: GPUSHARE_IMAGE",
+        f"      value: {IMAGE}",
+        "    - name: GPUSHARE_IMAGE_BEFORE",
+        "      value: registry.k8s.io/kube-scheduler:v1.36.3",
+        "    - name: GPUSHARE_RUNS_AS_ROOT",
+        "      value: 'true'",
+    ]
+
+
+RUNNING = """\
+command: [/usr/local/bin/kube-scheduler]
+image: here/kube-scheduler:v1.36.3 # ours
+"""
+
+
+@pytest.mark.parametrize(
+    ("container", "user"),
+    [
+        pytest.param(RUNNING, 0, id="no user"),
+        pytest.param(RUNNING + "securityContext: {readOnlyRootFilesystem: true}", 0, id="no user, but more"),
+        pytest.param(RUNNING + "securityContext: {runAsUser: 1000}", 1000, id="a user"),
+        pytest.param(RUNNING + "securityContext:\n  runAsUser: 0", 0, id="root"),
+        pytest.param(
+            RUNNING + "securityContext: {runAsNonRoot: true}", None, id="the image's user, not root"
+        ),
+        pytest.param(RUNNING + "env:\n- {name: NO_PROXY, value: .svc}", 0, id="variables"),
+        pytest.param(RUNNING.replace("here/kube-scheduler:v1.36.3", "'a@sha256:0'"), 0, id="a quoted digest"),
+    ],
+)
+def test_kube_scheduler_keeps_its_user_and_gets_its_image_back(container: str, user: int | None) -> None:
+    text = pod(container)
+    edited = swapped(text)
+
+    assert container_of(edited)["image"] == IMAGE
+    assert container_of(edited).get("securityContext", {}).get("runAsUser") == user
+    assert removed(edited) == text
+
+
+def test_the_user_of_the_whole_pod_is_kept() -> None:
+    text = pod(RUNNING, spec="  securityContext: {runAsUser: 65531}\n")
+
+    assert "securityContext" not in container_of(swapped(text))
+    assert removed(swapped(text)) == text
+
+
+def test_an_image_that_others_have_written_since_stays() -> None:
+    edited = swapped(KUBEADM).replace(f"image: {IMAGE}", "image: registry.k8s.io/kube-scheduler:v1.36.4")
+
+    assert removed(edited) == KUBEADM.replace("v1.36.3", "v1.36.4")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param("GPUSHARE_IMAGE", id="the variables"),
+        pytest.param("GPUSHARE_RUNS_AS_ROOT", id="one of them"),
+    ],
+)
+def test_what_is_left_of_an_image_swap_is_seen(left: str) -> None:
+    text = pod(RUNNING + f"env: [{{name: {left}, value: x}}]")
+
+    assert manifest_edit.mentions_us(text.encode(), folder=FOLDER)
+    assert manifest_edit.has_our_edit(manifest.parse(text.encode()), folder=FOLDER)
+    assert removed(text) == pod(RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        pytest.param("command: [kube-scheduler]", "no image", id="no image"),
+        pytest.param(RUNNING + "imagePullPolicy: Always", "IfNotPresent", id="pulled at each start"),
+        pytest.param(RUNNING.replace("[/usr", "[/go-runner, /usr"), "'/go-runner'", id="a wrapper"),
+        pytest.param(RUNNING.replace("/usr/local", "/opt"), "'/opt/bin/kube-scheduler'", id="another path"),
+        pytest.param(
+            RUNNING.replace("command", "name: kube-scheduler\nargs").replace("/usr/local/bin/kube-", "--"),
+            "with None",
+            id="the image's own command",
+        ),
+    ],
+)
+def test_our_image_is_refused_where_kube_scheduler_would_not_start_with_it(
+    container: str, message: str
+) -> None:
+    assert added(pod(container))
+    with pytest.raises(NeedsPersonError, match=message):
+        swapped(pod(container))

@@ -67,7 +67,7 @@ def test_a_mode_that_others_tightened_is_kept() -> None:
 def test_while_a_change_is_under_way_both_manifests_are_ours() -> None:
     first = performed(planned(FRESH))
     other = replace(EXTENDER, url="http://127.0.0.1:1")
-    second = plan.install(first, source=None, extender=other)
+    second = plan.install(first, source=None, engine=other)
 
     ahead = plan.write_ahead_record(first, second, before=process("abc"))
 
@@ -144,7 +144,7 @@ def test_a_configuration_file_is_merged_and_readable_for_whatever_user_the_sched
     )
     source = replace(file(CONFIG_HEAD.encode(), mode=0o640), gid=1000)
 
-    install_plan = plan.install(snapshot_of(manifest), source=source, extender=EXTENDER)
+    install_plan = plan.install(snapshot_of(manifest), source=source, engine=EXTENDER)
 
     assert (install_plan.config.mode, install_plan.config.gid) == (0o644, 0)
     assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]
@@ -157,6 +157,6 @@ def test_an_extender_elsewhere_needs_no_host_network() -> None:
     elsewhere = replace(EXTENDER, url="http://10.0.0.1:80")
     snapshot = snapshot_of(KUBEADM.replace(b"hostNetwork: true", b"hostNetwork: false"))
 
-    assert plan.install(snapshot, source=None, extender=elsewhere)
+    assert plan.install(snapshot, source=None, engine=elsewhere)
     with pytest.raises(NeedsPersonError, match="hostNetwork: true"):
         planned(snapshot)

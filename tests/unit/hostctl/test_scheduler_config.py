@@ -6,18 +6,14 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
+from tests.samples.hostctl import CONFIG_HEAD, EXTENDER, PLUGIN
 
 from gpushare_core.api.names import EDIT_REVISION
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.run.record import checksum
-from gpushare_hostctl.decide.scheduler.scheduler_config import (
-    ClientTls,
-    ExtenderEntry,
-    delays_cache_until_active,
-    from_flags,
-    merge,
-)
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import delays_cache_until_active, from_flags, merge
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -49,8 +45,8 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
     }
 
 
-WRITTEN = {2: "152af64d4f96a9c1"}
-"""Revision -> the checksum of what it writes."""
+WRITTEN = {2: ("152af64d4f96a9c1", "10cf8045452f63ca")}
+"""Revision -> checksums of what it writes: with the extender, with the plugin."""
 
 
 def test_what_is_written_for_the_same_arguments_changes_with_its_revision_only() -> None:
@@ -63,8 +59,8 @@ def test_what_is_written_for_the_same_arguments_changes_with_its_revision_only()
         ignored_resources=("tuya.com/vcuda-core",),
     )
     flags = SchedulerFlags(("--kubeconfig=/etc/kubernetes/scheduler.conf", "--kube-api-qps=7"))
-    written = from_flags(flags, entry) + merge(CONFIG_HEAD.encode(), entry)
-    assert {EDIT_REVISION: checksum(written)[:16]} == WRITTEN
+    written = [from_flags(flags, engine) + merge(CONFIG_HEAD.encode(), engine) for engine in (entry, PLUGIN)]
+    assert {EDIT_REVISION: tuple(checksum(each)[:16] for each in written)} == WRITTEN
 
 
 def test_what_no_node_offers_is_left_to_the_extender() -> None:
@@ -214,7 +210,7 @@ def test_merging_twice_changes_nothing_more() -> None:
         pytest.param(CONFIG_HEAD + "extenders: [1]\n", "not a list", id="an extender that is none"),
         pytest.param(
             CONFIG_HEAD + "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n",
-            "allows one such",
+            "only one may bind",
             id="another binder",
         ),
         pytest.param(
@@ -248,3 +244,108 @@ def test_bytes_that_are_no_text_need_a_person() -> None:
 )
 def test_a_late_cache_is_noticed(text: str, idle: bool) -> None:  # noqa: FBT001
     assert delays_cache_until_active(text.encode()) is idle
+
+
+def profiles(text: str, engine: PluginEntry = PLUGIN) -> list[Json]:
+    merged: list[Json] = yaml.safe_load(merge(text.encode(), engine))["profiles"]
+    return merged
+
+
+def test_without_profiles_the_plugin_is_in_the_one_of_all_ordinary_pods() -> None:
+    (profile,) = yaml.safe_load(from_flags(SchedulerFlags(()), PLUGIN))["profiles"]
+
+    assert profile == {"schedulerName": "default-scheduler", **PLUGIN.profile()}
+    assert profiles(CONFIG_HEAD) == profiles(CONFIG_HEAD + "profiles: []\n") == [profile]
+
+
+def test_every_profile_has_the_plugin_and_keeps_what_it_had() -> None:
+    text = (
+        CONFIG_HEAD + "profiles:\n- schedulerName: default-scheduler # all\n- schedulerName: batch # night\n"
+        "  percentageOfNodesToScore: 10\n"
+    )
+    merged = merge(text.encode(), PLUGIN).decode()
+
+    assert [line for line in text.splitlines() if line not in merged.splitlines()] == []
+    assert yaml.safe_load(merged)["profiles"] == [
+        {"schedulerName": "default-scheduler", **PLUGIN.profile()},
+        {"schedulerName": "batch", "percentageOfNodesToScore": 10, **PLUGIN.profile()},
+    ]
+
+
+def test_an_extender_of_theirs_stays_and_ours_is_not_added() -> None:
+    assert yaml.safe_load(merge(THEIRS.encode(), PLUGIN))["extenders"] == yaml.safe_load(THEIRS)["extenders"]
+
+
+PARTICULAR = """\
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    filter: {enabled: [{name: Theirs}]}
+    multiPoint: {enabled: [{name: Theirs, weight: 2}], disabled: [{name: ImageLocality}]}
+    score: {disabled: [{name: '*'}]}
+    reserve: {disabled: [{name: VolumeBinding}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {ignoredResources: [example.com/x, gpushare.io/memory], scoringStrategy: {type: MostAllocated}}
+"""
+
+
+def test_the_plugin_comes_first_and_wherever_a_profile_switches_all_others_off() -> None:
+    engine = replace(PLUGIN, resources=("gpushare.io/memory", "gpushare.io/card", "nvidia.com/gpu"))
+    (profile,) = profiles(CONFIG_HEAD + PARTICULAR, engine)
+    own = [{"name": "GPUShare"}]
+
+    assert profile["plugins"] == {
+        "filter": {"enabled": [*own, {"name": "Theirs"}]},
+        "multiPoint": {
+            "enabled": [{"name": "Theirs", "weight": 2}, {"name": "GPUShare", "weight": 5}],
+            "disabled": [{"name": "ImageLocality"}],
+        },
+        "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "GPUShare", "weight": 5}]},
+        "reserve": {"disabled": [{"name": "VolumeBinding"}]},
+        **{point: {"enabled": own} for point in ("preFilter", "postFilter", "bind")},
+    }
+    fit, ours = profile["pluginConfig"]
+    assert ours == {"name": "GPUShare", "args": {"extenderLeaseNamespace": "gpushare-system"}}
+    assert fit["args"] == {
+        "ignoredResources": ["example.com/x", "gpushare.io/memory", "gpushare.io/card"],
+        "scoringStrategy": {"type": "MostAllocated"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        pytest.param("profiles: 5\n", "profiles in .* is not a list", id="no profiles"),
+        pytest.param("profiles: [a]\n", "not a list of mappings", id="a profile that is none"),
+        pytest.param("profiles: [{plugins: 5}]\n", "profiles.0.plugins in .* not a mapping", id="no plugins"),
+        pytest.param("profiles: [{plugins: {bind: 5}}]\n", "profiles.0.plugins.bind", id="no plugin set"),
+        pytest.param("profiles: [{pluginConfig: 5}]\n", "pluginConfig in .* not a list", id="no arguments"),
+        pytest.param(
+            "profiles: [{pluginConfig: [{name: GPUShare}]}]\n", "arguments of the plugin GPUShare", id="ours"
+        ),
+        pytest.param(
+            "profiles: [{plugins: {bind: {enabled: [{name: GPUShare}]}}}]\n", "has the plugin", id="it"
+        ),
+        pytest.param(
+            "profiles:\n- plugins: &a {bind: {}}\n- plugins: *a\n", "plainly", id="what two profiles share"
+        ),
+        pytest.param(
+            "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n", "only one may bind", id="another binder"
+        ),
+        pytest.param(
+            "extenders: [{urlPrefix: http://b, managedResources: [{name: gpushare.io/memory}]}]\n",
+            "manages gpushare.io/memory already",
+            id="another that decides of our resources",
+        ),
+    ],
+)
+def test_where_the_plugin_would_not_decide_a_person_is_needed(part: str, message: str) -> None:
+    with pytest.raises(NeedsPersonError, match=message):
+        profiles(CONFIG_HEAD + part)
+
+
+def test_an_extender_that_binds_other_pods_is_none_of_our_business() -> None:
+    theirs = "extenders: [{urlPrefix: http://b, bindVerb: bind, managedResources: [{name: example.com/x}]}]\n"
+
+    assert profiles(CONFIG_HEAD + theirs)

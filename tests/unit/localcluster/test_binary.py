@@ -2,10 +2,12 @@
 
 import fcntl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpushare_core.process.version import VERSION
 from gpushare_localcluster.build import binary, progress, toolchain
 from gpushare_localcluster.build.lock import locked
 from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, minor_named
@@ -50,9 +52,29 @@ def test_another_compiler_makes_another_build(sources: Path) -> None:
 
 
 def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
-    flags = " ".join(binary.build_command(tmp_path / "out", Minor(1, 34, 4)))
+    flags = binary.build_command(binary.LOCALCLUSTER, tmp_path / "out", Minor(1, 34, 4))
+    (linking,) = [flag.split() for flag in flags if "-X" in flag]
     for setting in ("gitVersion=v1.34.4", "gitMajor=1", "gitMinor=34"):
-        assert f"k8s.io/component-base/version.{setting}" in flags
+        assert f"k8s.io/component-base/version.{setting}" in linking
+
+
+def test_the_scheduler_says_that_it_is_ours_behind_the_version_of_kubernetes() -> None:
+    assert binary.SCHEDULER.version(Minor(1, 36, 3)) == "v1.36.3+gpushare"
+
+
+def test_the_scheduler_is_linked_with_gpushares_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minor = binary.SCHEDULER.minors[0]
+    package, _, variable = binary.SCHEDULER.version_variable.rpartition(".")
+    folder = binary.SCHEDULER.sources / package.removeprefix(f"{binary.SCHEDULER.module}/")
+    assert any(f"\nvar {variable} = " in path.read_text() for path in folder.glob("*.go"))
+    command = binary.build_command(binary.SCHEDULER, tmp_path / "out", minor)
+    assert any(f"-X {binary.SCHEDULER.version_variable}={VERSION}" in argument for argument in command)
+
+    before = binary.build_name(binary.SCHEDULER, minor, "go1.26")
+    monkeypatch.setattr(binary, "gpushare_version", lambda: "another")
+    assert binary.build_name(binary.SCHEDULER, minor, "go1.26") != before
 
 
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
@@ -65,12 +87,12 @@ def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) ->
 
     assert found.path == prebuilt
     assert {link.name: link.resolve() for link in found.programs.iterdir()} == dict.fromkeys(
-        binary.PROGRAMS, prebuilt
+        binary.LOCALCLUSTER.links, prebuilt
     )
 
 
 def test_each_minor_is_a_build_of_its_own() -> None:
-    names = [binary.build_name(minor, "go1.26") for minor in MINORS]
+    names = [binary.build_name(binary.LOCALCLUSTER, minor, "go1.26") for minor in MINORS]
     assert [name.rpartition("-")[0] for name in names] == [minor.name for minor in MINORS]
     assert len({name.rpartition("-")[2] for name in names}) == len(MINORS)
 
@@ -113,11 +135,12 @@ def test_a_prebuilt_binary_that_cannot_run_is_refused(tmp_path: Path, name: str)
 
 
 def test_without_sources_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "SOURCES", tmp_path)
+    monkeypatch.setattr(binary, "LOCALCLUSTER", replace(binary.LOCALCLUSTER, sources=tmp_path))
     with pytest.raises(LocalClusterError, match=binary.PREBUILT):
         binary.ensure_binary(report=pytest.fail, environment={"XDG_CACHE_HOME": str(tmp_path)})
 
 
+PROGRAM = binary.LOCALCLUSTER
 FAKE_GO = """#!/bin/sh
 [ "$1" = list ] && {packages}
 for argument; do last_but_one=$output; output=$argument; done
@@ -135,7 +158,7 @@ def fake_go(folder: Path, body: str, packages: str = "exit 0") -> Path:
 def test_a_build_that_fails_says_why_and_leaves_no_program(tmp_path: Path) -> None:
     go = fake_go(tmp_path, 'echo half > "$last_but_one"; echo "main.go:1: syntax error" >&2; exit 1')
     with pytest.raises(LocalClusterError, match="syntax error"):
-        binary.build(go, tmp_path / "build", report=lambda _: None)
+        binary.build(go, PROGRAM, tmp_path / "build", DEFAULT, report=lambda _: None)
     assert not (tmp_path / "build" / "localcluster").exists()
 
 
@@ -143,7 +166,7 @@ def test_a_build_puts_the_program_in_its_folder_and_reports_its_start_and_end(tm
     said: list[str] = []
     go = fake_go(tmp_path, 'echo program > "$last_but_one"')
 
-    binary.build(go, tmp_path / "build", report=said.append)
+    binary.build(go, PROGRAM, tmp_path / "build", DEFAULT, report=said.append)
 
     assert (tmp_path / "build" / "localcluster").read_text() == "program\n"
     assert "5 minutes" in said[0]
@@ -158,7 +181,7 @@ def test_a_build_counts_the_packages_that_are_to_be_compiled(
     said: list[str] = []
     body = 'echo k8s.io/a >&2; echo unknown >&2; echo program > "$last_but_one"; sleep 0.2'
     go = fake_go(tmp_path, body, packages="printf 'go: downloading x\\nk8s.io/a\\nk8s.io/b\\n' && exit 0")
-    binary.build(go, tmp_path / "build", report=said.append)
+    binary.build(go, PROGRAM, tmp_path / "build", DEFAULT, report=said.append)
     assert any(line.startswith("still building: 1 of 2 packages") for line in said), said
 
 
@@ -183,9 +206,24 @@ def test_what_is_built_is_used_while_another_program_is_being_built(
     monkeypatch.setattr(toolchain, "find_go", lambda *_, **__: go)
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     cache = cache_folder(environment)
-    program = cache / binary.build_name(DEFAULT, toolchain.version(go)) / "localcluster"
+    program = cache / binary.build_name(PROGRAM, DEFAULT, toolchain.version(go)) / "localcluster"
     program.parent.mkdir(parents=True)
     program.touch()
     with (cache / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert binary.ensure_binary(report=pytest.fail, environment=environment).path == program
+
+
+def test_a_build_for_another_architecture_is_a_build_of_its_own(tmp_path: Path) -> None:
+    go = fake_go(tmp_path, '[ "$1" = build ] && echo program > "$last_but_one"; echo go1.26.8')
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    folders = {
+        binary.ensure_program(
+            binary.SCHEDULER, DEFAULT, report=lambda _: None, environment={**cache, **other}, go=go
+        ).programs
+        for other in ({}, {"GOARCH": "arm64"}, {"GOARCH": "arm64"})
+    }
+    assert len(folders) == 2
+    assert {folder.parent for folder in folders} == {cache_folder(cache) / "scheduler"}
+    for folder in folders:
+        assert (folder / "kube-scheduler").readlink() == folder / "gpushare-scheduler"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpushare_localcluster.build import module_files
-from gpushare_localcluster.build.binary import SOURCES
+from gpushare_localcluster.build.binary import LOCALCLUSTER, SCHEDULER, SOURCES, GoProgram
 from gpushare_localcluster.build.minors import CHOICE, DEFAULT, MINORS, Minor, chosen_minor, minor_named
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -37,9 +37,18 @@ def test_files_for_older_minors_are_left_out_of_newer_ones() -> None:
     assert "before1.36" not in minor_named("1.36").tags
 
 
-@pytest.mark.parametrize("minor", MINORS, ids=lambda minor: minor.name)
-def test_each_module_file_is_of_its_minor_alone(minor: Minor) -> None:
-    lines = (SOURCES / minor.module_file).read_text().splitlines()
+PROGRAMS = (LOCALCLUSTER, SCHEDULER)
+EACH = [
+    pytest.param(program, minor, id=f"{program.name} {minor.name}")
+    for program in PROGRAMS
+    for minor in program.minors
+]
+
+
+@pytest.mark.parametrize(("program", "minor"), EACH)
+def test_each_module_file_is_of_its_minor_alone(program: GoProgram, minor: Minor) -> None:
+    lines = (program.sources / minor.module_file).read_text().splitlines()
+    assert lines[0] == f"module {program.module}"
     assert f"\tk8s.io/kubernetes {minor.version}" in lines
     replaced = [line.split()[-1] for line in lines if "=>" in line and "k8s.io/" in line]
     served = {
@@ -47,12 +56,22 @@ def test_each_module_file_is_of_its_minor_alone(minor: Minor) -> None:
     }
     assert len(replaced) >= 28
     assert set(replaced) == {minor.staging_version, *served}
-    assert (SOURCES / minor.sum_file).stat().st_size > 0
+    assert (program.sources / minor.sum_file).stat().st_size > 0
 
 
-def test_no_other_module_file_lies_about() -> None:
-    written = {SOURCES / minor.module_file for minor in MINORS} - {SOURCES / "go.mod"}
-    assert set((SOURCES / "kubernetes").glob("*.mod")) == written
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_no_other_module_file_lies_about(program: GoProgram) -> None:
+    files = {
+        program.sources / file for minor in program.minors for file in (minor.module_file, minor.sum_file)
+    }
+    assert {*(program.sources / "kubernetes").iterdir()} == {
+        file for file in files if file.parent.name == "kubernetes"
+    }
+
+
+def test_both_programs_have_the_default_minor() -> None:
+    """Its module file is the one that Go's tools take without being told."""
+    assert [program.minors[-1] for program in PROGRAMS] == [DEFAULT, DEFAULT]
 
 
 def test_a_module_file_starts_from_what_kubernetes_own_one_says() -> None:
@@ -65,7 +84,8 @@ replace (
 \tk8s.io/kubelet => ./staging/src/k8s.io/kubelet
 )
 """
-    text = module_files.first_text(Minor(1, 34, 4), own)
+    text = module_files.first_text("gpushare.io/x", Minor(1, 34, 4), own)
+    assert text.startswith("module gpushare.io/x\n")
     assert "godebug default=go1.24\n" in text
     assert "\nrequire k8s.io/kubernetes v1.34.4\n" in text
     assert "\tk8s.io/api => k8s.io/api v0.34.4\n\tk8s.io/kubelet => k8s.io/kubelet v0.34.4\n)" in text
@@ -73,7 +93,9 @@ replace (
 
 def test_one_that_is_not_served_is_replaced_by_the_nearest() -> None:
     own = "\tk8s.io/endpointslice => ./staging/src/k8s.io/endpointslice\n"
-    assert "=> k8s.io/endpointslice v0.32.12\n" in module_files.first_text(Minor(1, 32, 13), own)
+    assert "=> k8s.io/endpointslice v0.32.12\n" in module_files.first_text(
+        "gpushare.io/x", Minor(1, 32, 13), own
+    )
 
 
 def test_an_unknown_minor_writes_no_module_file() -> None:

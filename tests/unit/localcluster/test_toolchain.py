@@ -70,3 +70,31 @@ def test_without_any_the_ways_out_are_named(machine: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sys.executable", str(pip))
     with pytest.raises(LocalClusterError, match=r"no network.*GPUSHARE_LOCALCLUSTER_BINARY"):
         toolchain.find_go(machine / "cache", report=lambda _: None)
+
+
+FETCHING_GO = """#!/bin/sh
+case $1 in
+  version) echo go version go1.27.0 linux/amd64 ;;
+  env) [ -d "{root}/$GOTOOLCHAIN" ] || {{ echo "go: download $GOTOOLCHAIN: no network" >&2; exit 1; }}
+       echo "{root}/$GOTOOLCHAIN" ;;
+esac
+"""
+
+
+def test_what_is_published_is_compiled_by_one_version_whatever_the_machine_has(machine: Path) -> None:
+    go = fake_go(machine / "bin" / "go", "")
+    go.write_text(FETCHING_GO.format(root=machine))
+    (machine / toolchain.EXACT).mkdir()
+    found = toolchain.exact_go(machine / "cache", report=pytest.fail)
+    assert found == machine / toolchain.EXACT / "bin" / "go"
+
+
+def test_where_that_cannot_be_fetched_it_is_named(machine: Path) -> None:
+    go = fake_go(machine / "bin" / "go", "")
+    go.write_text(FETCHING_GO.format(root=machine))
+    with pytest.raises(LocalClusterError, match=rf"no Go compiler {toolchain.EXACT}, .*: no network"):
+        toolchain.exact_go(machine / "cache", report=pytest.fail)
+
+
+def test_that_version_is_one_that_builds_the_rest() -> None:
+    assert toolchain.parse_version(toolchain.EXACT) >= toolchain.MINIMUM

@@ -21,7 +21,7 @@ OF_THE_TARGET = {"pod", "namespace", "job", "instance", "container", "app_kubern
 """Labels that Prometheus adds."""
 PROMQL = {
     *("sum", "max", "count", "rate", "increase", "absent", "histogram_quantile", "vector"),
-    *("by", "on", "group_left", "and", "or"),
+    *("by", "on", "group_left", "and", "or", "unless"),
 }
 CONDITIONS = {
     *("Ready", "NodesReady", "Degraded", "BooksAgree"),
@@ -134,6 +134,17 @@ def test_every_metric_is_documented_and_no_other() -> None:
         if name.startswith("gpushare_")
     }
     assert documented == families
+
+
+SHOWN_BY_SCHEDULER = re.compile(r'described\(\s*"(\w+)",\s*"[^"]*"((?:, "\w+")*)\)')
+
+
+def test_the_scheduler_shows_nothing_by_another_name_or_with_other_labels() -> None:
+    """The names are in Go, and dashboards serve both engines."""
+    source = (ROOT / "scheduler/internal/metrics/collect.go").read_text()
+    described = {name: set(re.findall(r"\w+", labels)) for name, labels in SHOWN_BY_SCHEDULER.findall(source)}
+    assert len(described) == source.count("described(") - 1 > 0
+    assert described == {name: set(SHOWN[name].labels) for name in described}
 
 
 def test_every_alert_is_documented() -> None:

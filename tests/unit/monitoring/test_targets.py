@@ -7,6 +7,7 @@ import pytest
 import yaml
 from tests.samples.operator import INSTALLATION, policy
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
@@ -60,11 +61,42 @@ def test_the_network_policy_lets_in_whom_the_pod_monitor_sends_and_nobody_else(o
     template = owner["spec"]["template"]
     (rule,) = spec["ingress"]
     ports = {rule_["name"]: rule_ for rule_ in template["spec"]["containers"][-1]["ports"]}
+    named = [rule_ for rule_ in rule["ports"] if rule_["port"] in ports]
     assert spec["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     assert spec["policyTypes"] == ["Ingress"], "whom they may call is said elsewhere"
-    assert [(ports[rule_["port"]]["containerPort"], rule_["protocol"]) for rule_ in rule["ports"]] == [
-        (port, "TCP")
+    assert [(ports[rule_["port"]]["containerPort"], rule_["protocol"]) for rule_ in named] == [(port, "TCP")]
+
+
+@pytest.mark.parametrize("engine", [*Engine])
+def test_kube_scheduler_is_asked_on_its_secure_port_and_may_be(engine: Engine) -> None:
+    template = scheduler_deployment(INSTALLATION, SchedulerSettings(engine=engine), "v1.36.3")["spec"][
+        "template"
     ]
+    (rule,) = read(NETWORK_POLICY)["spec"]["ingress"]
+    service, monitor = metrics_objects("gpushare-scheduler")
+    (port,), (endpoint,) = service["spec"]["ports"], monitor["spec"]["endpoints"]
+    assert f"--secure-port={port['port']}" in template["spec"]["containers"][0]["args"]
+    assert {"port": port["port"], "protocol": "TCP"} in rule["ports"]
+    assert endpoint["port"] == port["name"]
+    assert endpoint["scheme"] == "https"
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (of_prometheus,) = (
+        job
+        for job in read(MONITORING / "prometheus.yaml")["scrape_configs"]
+        if job["job_name"] == "gpushare-scheduler"
+    )
+    targets = [rule for rule in of_prometheus["relabel_configs"] if rule.get("target_label") == "__address__"]
+    assert [rule["replacement"] for rule in targets] == [f"$1:{port['port']}"]
+    kept = [*endpoint["metricRelabelings"], *of_prometheus["metric_relabel_configs"]]
+    assert {rule["regex"] for rule in kept} == {"(gpushare|process|scheduler)_.+"}
+
+
+def metrics_objects(name: str) -> tuple[Any, Any]:
+    """Returns the Service and the ServiceMonitor of a program."""
+    bodies = yaml.safe_load_all((MONITORING / "servicemonitor.yaml").read_text())
+    by_name = {(body["kind"], body["metadata"]["name"]): body for body in bodies}
+    return by_name["Service", f"{name}-metrics"], by_name["ServiceMonitor", name]
 
 
 def test_the_network_policy_names_who_may_come_by_a_label_that_the_documents_name() -> None:

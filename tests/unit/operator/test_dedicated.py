@@ -20,6 +20,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.enums import Backend
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import Action, ApplyDeployment, CreateJob, DeleteDeployment
 from gpushare_operator.backends.table import BACKENDS
@@ -64,18 +65,18 @@ def deployed(action: Action) -> str:
         ),
         pytest.param(
             sharing(dedicated_policy(), server()),
-            ["deploy registry.k8s.io/kube-scheduler:v1.36.3"],
+            [f"deploy gpushare-scheduler:{VERSION}-1.36"],
             id="it is made",
         ),
         pytest.param(sharing(dedicated_policy(), server(), dedicated()), [], id="it is there"),
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated(), kubernetes="v1.37.0"),
-            ["deploy registry.k8s.io/kube-scheduler:v1.37.0"],
+            [f"deploy gpushare-scheduler:{VERSION}-1.37"],
             id="the server was upgraded",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated(body={})),
-            ["deploy registry.k8s.io/kube-scheduler:v1.36.3"],
+            [f"deploy gpushare-scheduler:{VERSION}-1.36"],
             id="somebody changed it",
         ),
         pytest.param(
@@ -158,8 +159,8 @@ def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
         ),
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated()),
-            "True Configured: gpushare-scheduler (registry.k8s.io/kube-scheduler:v1.36.3) places pods; pods"
-            " that ask for cards are pointed at it",
+            f"True Configured: gpushare-scheduler (gpushare-scheduler:{VERSION}-1.36, engine Plugin) places"
+            " pods; pods that ask for cards are pointed at it",
             id="it serves, and pods come to it",
         ),
         pytest.param(

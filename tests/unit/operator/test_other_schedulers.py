@@ -10,7 +10,7 @@ CONFIGURED = condition_true("SchedulerConfigured", "Configured", "kube-scheduler
 
 
 def result(said: str, state: ConditionState = CONFIGURED) -> str:
-    told = with_other_schedulers(state, snapshot(calls(other_schedulers=said)))
+    told = with_other_schedulers(state, snapshot(calls(other_schedulers=said)), "Extender")
     assert (told.status, told.reason) == (state.status, state.reason)
     return told.message.removeprefix(state.message)
 
@@ -34,5 +34,12 @@ def test_what_is_not_connected_yet_is_said_first() -> None:
     )
 
 
-def test_without_an_extender_nothing_is_known() -> None:
-    assert with_other_schedulers(CONFIGURED, snapshot()) == CONFIGURED
+def test_before_an_extender_has_said_anything_nothing_is_known() -> None:
+    assert with_other_schedulers(CONFIGURED, snapshot(), "Extender") == CONFIGURED
+
+
+@pytest.mark.parametrize("engine", ["Plugin", ""])
+def test_what_an_extender_said_that_is_gone_is_not_repeated(engine: str) -> None:
+    """Nobody writes its Lease any more, so the pods would be counted for ever."""
+    seen = snapshot(calls(other_schedulers="5 a/x"))
+    assert with_other_schedulers(CONFIGURED, seen, engine) == CONFIGURED

@@ -14,6 +14,7 @@ from tests.samples.operator import (
     policy,
     policy_actions,
     rule,
+    scheduler_pods,
     share,
     snapshot,
 )
@@ -39,7 +40,16 @@ def versions(*seen: Any) -> dict[str, str]:
 
 def test_all_programs_are_named() -> None:
     seen = [node("gpu-1"), share("gpu-1", OWNER), extender_pod(version="1"), installed(version="1")]
-    assert versions(*seen) == {"operator": VERSION, "plugin": VERSION, "extender": "1", "hostctl": "1"}
+    others = {"extender": "1", "scheduler": "", "hostctl": "1"}
+    assert versions(*seen) == {"operator": VERSION, "plugin": VERSION, **others}
+
+
+def test_of_a_second_kube_scheduler_the_version_is_that_of_its_engine() -> None:
+    """During a change of engine both run."""
+    with_plugin = scheduler_pods(version="2")
+    with_extender = scheduler_pods(name="scheduler-b", version="1", runs_extender=True)
+    found = versions(with_plugin, with_extender)
+    assert (found["scheduler"], found["extender"]) == ("2", "1")
 
 
 def test_during_a_rollout_each_version_has_its_number() -> None:

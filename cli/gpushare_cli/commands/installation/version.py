@@ -44,7 +44,7 @@ def _view(report: VersionReport, page: OutputPage) -> Iterable[RenderableType]:
 
 VERSION_COMMAND = Command(
     name="version",
-    summary="show the versions of client, operator, plugins, extender and Kubernetes",
+    summary="show the versions of client, Kubernetes, and the programs in the cluster",
     description=DESCRIPTION,
     examples=("kubectl gpushare version", "kubectl gpushare version -o json"),
     add_arguments=_add_arguments,

@@ -88,8 +88,13 @@ class _ProgramPodStatus(Struct, rename="camel"):
     container_statuses: list[_ProgramContainer] | None = None
 
 
+class _NamedContainer(Struct):
+    name: str = ""
+
+
 class _ProgramPodSpec(Struct, rename="camel"):
     node_name: str = ""
+    containers: list[_NamedContainer] | None = None
 
 
 class ProgramPod(Struct):
@@ -98,6 +103,10 @@ class ProgramPod(Struct):
     metadata: InstalledMeta
     spec: _ProgramPodSpec = field(default_factory=_ProgramPodSpec)
     status: _ProgramPodStatus = field(default_factory=_ProgramPodStatus)
+
+    @property
+    def runs_extender(self) -> bool:
+        return any(container.name == "extender" for container in self.spec.containers or ())
 
     @property
     def is_over(self) -> bool:

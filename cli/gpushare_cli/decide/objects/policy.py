@@ -1,8 +1,11 @@
 """A GPUSharePolicy as people ask about it: lenient, as a policy of another version may be."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from gpushare_cli.decide.objects.share_node import IsolationText, ObservedCondition, condition_of
+from gpushare_core.api.enums import Backend, Engine
 
 
 class PolicyMeta(Struct, rename="camel"):
@@ -35,6 +38,7 @@ class PlacementText(Struct, rename="camel"):
 
 class SchedulerText(Struct, rename="camel"):
     backend: str = ""
+    engine: str = ""
 
 
 class PolicySpecText(Struct, rename="camel"):
@@ -84,6 +88,8 @@ class VersionTexts(Struct, rename="camel"):
 class PolicyStatusText(Struct, rename="camel"):
     observed_generation: int = 0
     backend: str = ""
+    engine: str = ""
+    """Plugin or Extender; empty: none of ours, none yet, or an operator that knows only Extender."""
     conditions: list[ObservedCondition] | None = None
     nodes: NodeCounts = field(default_factory=NodeCounts)
     cards: CardCounts = field(default_factory=CardCounts)
@@ -108,3 +114,16 @@ class ObservedPolicy(Struct, rename="camel"):
 
     def condition(self, type_: str) -> ObservedCondition | None:
         return condition_of(self.status.conditions, type_)
+
+
+def placing_engine(policies: Iterable[ObservedPolicy]) -> Engine | None:
+    """Returns the engine that places pods, which all policies share; None where none of ours does, or where
+    they do not agree, as for a moment during a change."""
+    found = {_engine(policy.status) for policy in policies} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _engine(status: PolicyStatusText) -> Engine | None:
+    if status.engine:
+        return Engine.PLUGIN if status.engine == Engine.PLUGIN else Engine.EXTENDER
+    return None if status.backend in ("", Backend.VOLCANO) else Engine.EXTENDER

@@ -15,6 +15,7 @@ from gpushare_cli.decide.preflight.facts import PreflightFacts
 from gpushare_cli.decide.preflight.node_groups import places
 from gpushare_cli.decide.preflight.objects import KubeSchedulerPod
 from gpushare_core.api.enums import Backend
+from gpushare_core.kubernetes_minors import ENGINE_RANGE, engine_minor, minor_of
 
 _TAG = re.compile(r":([^:/@]+)$")
 
@@ -44,13 +45,26 @@ def _none_editable(facts: PreflightFacts) -> PreflightAnswer:
     else:
         found = "no pod of it is seen in kube-system"
     if recommended_backend(facts) is Backend.DEDICATED:
-        return PreflightAnswer(verdict=Verdict.OK, found=f"{found}; backend Dedicated needs none")
+        return PreflightAnswer(
+            verdict=Verdict.OK,
+            found=f"{found}; backend Dedicated needs none{_engine_note(facts.kubernetes)}",
+        )
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=found,
         to_do="Take backend Dedicated, or External with a kube-scheduler that you start: see"
         f" {BACKENDS_PAGE}.",
     )
+
+
+def _engine_note(kubernetes: str) -> str:
+    """Returns which engine backend Dedicated has on a server of that version."""
+    server = minor_of(kubernetes)
+    if server is None:
+        return ""
+    if engine_minor(server):
+        return ", and has engine Plugin here"
+    return f", and has engine Extender here: Plugin is for Kubernetes {ENGINE_RANGE}"
 
 
 def _described(pods: Sequence[KubeSchedulerPod]) -> Iterator[str]:

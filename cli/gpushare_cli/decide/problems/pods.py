@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpushare_cli.decide.objects.policy import placing_engine
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.wording import age_since, counted, listed
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import OTHER_SCHEDULERS_ANNOTATION
 from gpushare_core.dialects.table import DIALECTS, SHARED_RESOURCES
 from gpushare_core.text.whole_number import whole_number
@@ -62,7 +64,10 @@ def _of_pods(
 
 
 def _placed_by_others(facts: StatusFacts) -> Iterator[StatusProblem]:
-    """By the extender, which sees such pods. Without an extender nothing is known of them."""
+    """By the extender, which sees such pods. Without an extender nothing is known of them: its Lease keeps
+    what the last one wrote."""
+    if placing_engine(facts.policies or ()) is Engine.PLUGIN:
+        return
     annotations = (facts.calls.metadata.annotations if facts.calls else None) or {}
     number, *names = annotations.get(OTHER_SCHEDULERS_ANNOTATION, "").split() or [""]
     count = whole_number(number)

@@ -7,6 +7,7 @@ from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.problems.facts import POLICIES, StatusFacts
 from gpushare_cli.decide.problems.problem import NAME, Severity, StatusProblem
 from gpushare_core.api.conditions import FALSE, TRUE
+from gpushare_core.api.enums import Engine
 
 READY, NODES_READY, SCHEDULER_CONFIGURED = "Ready", "NodesReady", "SchedulerConfigured"
 CONFLICTED, UNIT_CHANGE_BLOCKED, DEGRADED = "Conflicted", "UnitChangeBlocked", "Degraded"
@@ -62,6 +63,7 @@ ROWS: Mapping[tuple[str, str], Mapping[str, PolicyRow]] = {
     (SCHEDULER_CONFIGURED, FALSE): {
         "ExtenderNotReady": PolicyRow(_ERROR, "the extender is not Ready: pods that ask wait", _EXTENDERS),
         "SchedulerNotReady": PolicyRow(_ERROR, "our own kube-scheduler is not Ready: pods wait", _SCHEDULERS),
+        "RightsMissing": PolicyRow(_ERROR, "the operator lacks rights for the scheduler backend", _DESCRIBE),
         "Installing": PolicyRow(_WARNING, "kube-scheduler is being connected", _JOBS),
         "EditingConfigMap": PolicyRow(_WARNING, "Volcano's scheduler is being connected", _DESCRIBE),
         "DisconnectingFormerBackend": PolicyRow(_WARNING, "the former scheduler backend is leaving", _JOBS),
@@ -71,7 +73,7 @@ ROWS: Mapping[tuple[str, str], Mapping[str, PolicyRow]] = {
         "HostsUnlabelled": PolicyRow(_ERROR, "an edited control plane has lost its label", _CONTROL_PLANES),
         "NoControlPlane": PolicyRow(_ERROR, "no node with a kube-scheduler is found", _CONTROL_PLANES),
         "WaitingForCalls": PolicyRow(_ERROR, "no kube-scheduler has called the extender yet", _CALLS),
-        "": PolicyRow(_ERROR, "the scheduler is not connected to the extender", _DESCRIBE),
+        "": PolicyRow(_ERROR, "the scheduler is not connected", _DESCRIBE),
     },
     (CONFLICTED, TRUE): {
         "": PolicyRow(_WARNING, "an older policy decides part of it", "kubectl get gpusharepolicies"),
@@ -139,6 +141,18 @@ def _of_policy(facts: StatusFacts, policy: ObservedPolicy) -> Iterator[StatusPro
             row = rows.get(condition.reason, rows[""])
             command = row.command.replace("{namespace}", facts.namespace)
             yield _problem(policy, row._replace(command=command), condition.reason, condition.message)
+    yield from _engine_fallback(policy)
+
+
+def _engine_fallback(policy: ObservedPolicy) -> Iterator[StatusProblem]:
+    """Where a policy names engine Plugin and the other one places pods. Where it names none, either will do.
+    That another policy decides is said in ``Conflicted``."""
+    scheduler, conflicted = policy.condition(SCHEDULER_CONFIGURED), policy.condition(CONFLICTED)
+    is_fallback = (policy.spec.scheduler.engine, policy.status.engine) == (Engine.PLUGIN, Engine.EXTENDER)
+    is_overruled = conflicted is not None and conflicted.status == TRUE
+    if is_fallback and not is_overruled and scheduler is not None and scheduler.status == TRUE:
+        row = PolicyRow(_NOTE, "engine Extender places pods, not Plugin, which it asks for", _DESCRIBE)
+        yield _problem(policy, row, "EngineFallback", scheduler.message)
 
 
 def _unready(policy: ObservedPolicy) -> Iterator[StatusProblem]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_surroundings import KnownClaim, KnownProgram, KnownQuota
-from gpushare_cli.decide.objects.policy import ObservedPolicy
+from gpushare_cli.decide.objects.policy import ObservedPolicy, placing_engine
+from gpushare_core.api.enums import Backend, Engine
 
 NODES = "Nodes"
 """As ``unread`` has them."""
@@ -35,6 +36,20 @@ class ClusterFacts:
     """The node that a manifest names in ``spec.nodeName``, past every scheduler."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """What could not be read -> why."""
+
+    @property
+    def engine(self) -> Engine | None:
+        """Returns the engine that places pods; None where none of ours does, or it is not known."""
+        return placing_engine(self.policies or ())
+
+    @property
+    def extender_log(self) -> str:
+        """Returns what makes ``kubectl logs`` show the extender's; empty where there is none."""
+        if self.engine is not Engine.EXTENDER:
+            return ""
+        is_dedicated = any(policy.status.backend == Backend.DEDICATED for policy in self.policies or ())
+        where = "scheduler -c extender" if is_dedicated else "extender"
+        return f"-l app.kubernetes.io/component={where}"
 
     def program(self, component: str) -> KnownProgram | None:
         """Returns the first one of a component, such as ``operator`` or ``extender``."""

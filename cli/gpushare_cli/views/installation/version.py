@@ -17,7 +17,7 @@ COLUMNS = (
     TableColumn(header="version"),
     TableColumn(header="runs on"),
 )
-COUNTED = {"operator": "pod", "plugin": "node", "extender": "pod", "hostctl": "host"}
+COUNTED = {"operator": "pod", "plugin": "node", "extender": "pod", "scheduler": "pod", "hostctl": "host"}
 """Program -> what its number counts."""
 
 

@@ -22,10 +22,11 @@ from gpushare_hostctl.decide.run.record import (
     checksum,
 )
 from gpushare_hostctl.decide.run.snapshot import SCHEDULER_FOLDER, File, HostSnapshot
-from gpushare_hostctl.decide.scheduler import manifest, scheduler_config
+from gpushare_hostctl.decide.scheduler import manifest, manifest_edit, scheduler_config
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls, ExtenderEntry
 from gpushare_hostctl.decide.scheduler.key_pairs import Keys
 from gpushare_hostctl.decide.scheduler.manifest import SchedulerPod
-from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.scheduler.scheduler_config import EngineEntry
 from gpushare_hostctl.errors import NeedsPersonError
 
 BACKUP = ".backup"
@@ -87,7 +88,7 @@ def config_source(base: SchedulerPod) -> str | None:
 
 
 def install(
-    snapshot: HostSnapshot, *, source: File | None, extender: ExtenderEntry, keys: Keys | None = None
+    snapshot: HostSnapshot, *, source: File | None, engine: EngineEntry, keys: Keys | None = None
 ) -> InstallPlan:
     """Returns the files of an installation; ``source`` is the file that ``config_source`` names.
 
@@ -96,17 +97,17 @@ def install(
     """
     base = base_manifest(snapshot)
     scheduler = manifest.parse(base.content)
-    _check_network(scheduler, extender)
     key_files = _key_files(keys) if keys else {}
-    if key_files:
-        client, trusted = (snapshot.paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
-        extender = replace(extender, tls=ClientTls(client=client, trusted=trusted))
-    config = _config_file(scheduler, source=source, extender=extender)
+    if isinstance(engine, ExtenderEntry):
+        _check_network(scheduler, engine)
+        engine = _with_keys(engine, snapshot, key_files)
+    config = _config_file(scheduler, source=source, engine=engine)
     config_name = _config_name(snapshot, config)
-    edited = manifest.add(
+    edited = manifest_edit.add(
         scheduler,
         config=snapshot.paths.in_folder(config_name),
         keys=snapshot.paths.in_folder(SCHEDULER_FOLDER) if key_files else None,
+        image=None if isinstance(engine, ExtenderEntry) else engine.image,
     )
     backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}{BACKUP}"
     planned_record = InstallationRecord(
@@ -128,7 +129,7 @@ def install(
     )
 
 
-def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry, timeout: float) -> str:
+def digest_of_inputs(base: File, *, source: File | None, engine: EngineEntry, timeout: float) -> str:
     """Returns a digest, in hex, of everything that decides whether kube-scheduler serves with the edit.
 
     ``base`` is the manifest without us, ``source`` the configuration that it names. Another version of this
@@ -137,7 +138,7 @@ def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry
     inputs = {
         "manifest": base.sha256,
         "config": source.sha256 if source else None,
-        "extender": extender.to_mapping(),
+        **engine.inputs(),
         "timeout": timeout,
         "version": VERSION,
     }
@@ -180,7 +181,7 @@ def restore(snapshot: HostSnapshot) -> RestorePlan:
     current = snapshot.manifest
     if current is None:
         return _restore_missing(snapshot)
-    if not manifest.mentions_us(current.content, folder=snapshot.paths.folder):
+    if not manifest_edit.mentions_us(current.content, folder=snapshot.paths.folder):
         # Even a manifest that nobody can parse: there is nothing of ours to take out.
         return _restore_unedited(snapshot)
     base = base_manifest(snapshot)
@@ -200,9 +201,9 @@ def restore(snapshot: HostSnapshot) -> RestorePlan:
 def _without_our_part(snapshot: HostSnapshot, current: File) -> bytes:
     scheduler = manifest.parse(current.content)
     folder = snapshot.paths.folder
-    if not manifest.has_our_edit(scheduler, folder=folder):
+    if not manifest_edit.has_our_edit(scheduler, folder=folder):
         return current.content
-    content = manifest.remove(scheduler, folder=folder)
+    content = manifest_edit.remove(scheduler, folder=folder)
     if snapshot.record is None:
         _check_backups(snapshot, manifest.parse(content))
     return content
@@ -231,15 +232,24 @@ def _check_network(scheduler: SchedulerPod, extender: ExtenderEntry) -> None:
         )
 
 
-def _config_file(scheduler: SchedulerPod, *, source: File | None, extender: ExtenderEntry) -> File:
+def _config_file(scheduler: SchedulerPod, *, source: File | None, engine: EngineEntry) -> File:
     if scheduler.config is None:
-        return _readable(scheduler_config.from_flags(scheduler.flags, extender))
+        return _readable(scheduler_config.from_flags(scheduler.flags, engine))
     if source is None:
         raise NeedsPersonError(
             f"kube-scheduler reads --config={scheduler.config}, on the host {config_source(scheduler)}, "
             "which cannot be read here; move the file below /etc/kubernetes, or use another scheduler backend"
         )
-    return _readable(scheduler_config.merge(source.content, extender))
+    return _readable(scheduler_config.merge(source.content, engine))
+
+
+def _with_keys(
+    extender: ExtenderEntry, snapshot: HostSnapshot, key_files: Mapping[str, File]
+) -> ExtenderEntry:
+    if not key_files:
+        return extender
+    client, trusted = (snapshot.paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
+    return replace(extender, tls=ClientTls(client=client, trusted=trusted))
 
 
 def _key_files(keys: Keys) -> dict[str, File]:

@@ -6,7 +6,7 @@ from typing import Literal
 from gpushare_hostctl.decide.run import record
 from gpushare_hostctl.decide.run.record import InstallationRecord
 from gpushare_hostctl.decide.run.snapshot import HostSnapshot
-from gpushare_hostctl.decide.scheduler import manifest
+from gpushare_hostctl.decide.scheduler import manifest, manifest_edit
 
 InstallationState = Literal["Installed", "Absent", "Drifted"]
 
@@ -34,7 +34,7 @@ def _status_without_record(snapshot: HostSnapshot) -> Status:
     current = snapshot.manifest
     if current is None:
         return Status("Absent", f"there is no {snapshot.paths.manifest}")
-    if manifest.has_our_edit(manifest.parse(current.content), folder=snapshot.paths.folder):
+    if manifest_edit.has_our_edit(manifest.parse(current.content), folder=snapshot.paths.folder):
         return Status(
             "Drifted",
             f"the manifest names our files but {record.FILE_NAME} is missing; run install or restore",

@@ -8,8 +8,8 @@ import yaml
 from gpushare_core.kubernetes_minors import SCHEDULER_CONFIGURATION, minor_of
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.scheduler import scheduler_config
+from gpushare_hostctl.decide.scheduler.extender_entry import ClientTls, ExtenderEntry
 from gpushare_hostctl.decide.scheduler.key_pairs import CLIENT_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.scheduler.scheduler_config import ClientTls, ExtenderEntry
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -85,7 +85,7 @@ def _check(question: Question) -> None:
 
 
 def _with_keys(question: Question) -> ExtenderEntry:
-    if not question.extender.uses_https:
+    if not question.extender.needs_keys:
         return question.extender
     folder = PurePosixPath(question.folder)
     tls = ClientTls(client=str(folder / CLIENT_FILE), trusted=str(folder / TRUSTED_FILE))

@@ -1,4 +1,4 @@
-"""The KubeSchedulerConfiguration with the extender in it.
+"""The KubeSchedulerConfiguration with the extender or the plugin in it.
 
 Source: ``kubescheduler.config.k8s.io/v1`` and, for what ``--config`` switches off,
 ``cmd/kube-scheduler/app/options`` of Kubernetes 1.36: with ``--config`` the leader election flags still
@@ -14,8 +14,14 @@ import yaml
 
 from gpushare_core.text import yaml_edit
 from gpushare_core.text.json_object import Json
+from gpushare_hostctl.decide.scheduler.edits import Edit, edited_document, edited_text
+from gpushare_hostctl.decide.scheduler.extender_entry import ExtenderEntry
+from gpushare_hostctl.decide.scheduler.plugin_entry import PluginEntry
 from gpushare_hostctl.decide.scheduler.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError, utf8_text, yaml_needs_person
+
+EngineEntry = ExtenderEntry | PluginEntry
+"""What knows the cards, as a configuration names it."""
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
@@ -32,68 +38,7 @@ _FILE = "the scheduler's --config file"
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
 
-@dataclass(frozen=True)
-class ClientTls:
-    """Paths of kube-scheduler's key with certificate, and of the authorities that it trusts.
-
-    Keys are not in the configuration itself: from ``--v=2`` on kube-scheduler logs all of that.
-    """
-
-    client: str
-    trusted: str
-
-    def to_mapping(self) -> Json:
-        """Returns the field ``tlsConfig``."""
-        return {"certFile": self.client, "keyFile": self.client, "caFile": self.trusted}
-
-
-@dataclass(frozen=True)
-class ExtenderEntry:
-    """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
-
-    ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
-    ``prioritize_verb`` the extender is not asked for scores; filter, preempt and bind are always called.
-    ``tls`` is needed where ``url`` is an https one. No node has to offer the ``ignored_resources``.
-    """
-
-    url: str
-    managed_resources: tuple[str, ...]
-    http_timeout: str = "5s"
-    prioritize_verb: str | None = None
-    weight: int = 1
-    tls: ClientTls | None = None
-    ignored_resources: tuple[str, ...] = ()
-
-    @property
-    def uses_https(self) -> bool:
-        return self.url.startswith("https:")
-
-    def to_mapping(self) -> Json:
-        """Returns the entry as kube-scheduler reads it.
-
-        The extender gets names of nodes, is never skipped when it fails, and binds only pods that ask for a
-        managed resource. kube-scheduler counts those resources by node, too.
-        """
-        # kube-scheduler refuses a prioritize verb without a positive weight.
-        scores = {"prioritizeVerb": self.prioritize_verb, "weight": self.weight}
-        return {
-            "urlPrefix": self.url,
-            **({"enableHTTPS": True, "tlsConfig": self.tls.to_mapping()} if self.tls else {}),
-            "filterVerb": "filter",
-            **(scores if self.prioritize_verb else {}),
-            "preemptVerb": "preempt",
-            "bindVerb": "bind",
-            "nodeCacheCapable": True,
-            "ignorable": False,
-            "httpTimeout": self.http_timeout,
-            "managedResources": [
-                *({"name": name, "ignoredByScheduler": False} for name in self.managed_resources),
-                *({"name": name, "ignoredByScheduler": True} for name in self.ignored_resources),
-            ],
-        }
-
-
-def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = _HEADER) -> bytes:
+def from_flags(flags: SchedulerFlags, engine: EngineEntry, *, header: str = _HEADER) -> bytes:
     """Returns the configuration for a scheduler that had no ``--config``, with ``header`` before it.
 
     Raises NeedsPersonError when a flag that has to be carried over cannot be read.
@@ -109,7 +54,7 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = 
         "kind": _KIND,
         **({"clientConnection": connection} if connection else {}),
         **{key: value for key, value in debugging.items() if value is not None},
-        "extenders": [extender.to_mapping()],
+        **engine.part(),
     }
     return (header + yaml.safe_dump(document, sort_keys=False)).encode()
 
@@ -122,14 +67,14 @@ class DedicatedProfile:
     lease_namespace: str
 
 
-def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
-    """Returns the configuration of a kube-scheduler with the extender, for pods of its name alone.
+def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
+    """Returns the configuration of a kube-scheduler with extender or plugin, for pods of its name alone.
 
-    It scores every node. A sample of the nodes that fit by their sums may hold none with room on one card.
-    And each sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is
-    tried again.
+    It scores every node. A sample of the nodes may hold none with room on one card. And each sample would
+    write other numbers of nodes into the pod that it refuses: a pod that has changed is tried again.
     """
-    document = {
+    serving: Json = {"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}
+    document: Json = {
         "apiVersion": f"{_GROUP}v1",
         "kind": _KIND,
         "leaderElection": {
@@ -137,30 +82,33 @@ def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
             "resourceName": profile.scheduler_name,
             "resourceNamespace": profile.lease_namespace,
         },
-        "podMaxBackoffSeconds": _MAX_BACKOFF,
-        "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
-        "extenders": [extender.to_mapping()],
     }
+    if isinstance(engine, PluginEntry):
+        document["profiles"] = [{**serving, **engine.profile()}]
+    else:
+        document["podMaxBackoffSeconds"] = _MAX_BACKOFF
+        document["profiles"] = [serving]
+        document["extenders"] = [engine.to_mapping()]
     return yaml.safe_dump(document, sort_keys=False).encode()
 
 
 @yaml_needs_person()
-def merge(content: bytes, extender: ExtenderEntry) -> bytes:
-    """Returns somebody else's configuration with the extender added, every other byte as it was.
+def merge(content: bytes, engine: EngineEntry) -> bytes:
+    """Returns somebody else's configuration with our part added, every other byte as it was.
 
-    An entry with the same URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a
-    second extender that binds, or one that manages the same resource.
+    An extender with the same URL as ours is replaced. Raises NeedsPersonError for what kube-scheduler would
+    refuse, and for an extender that would decide of our resources: one that binds or manages them.
     """
     text = utf8_text(content, name=_FILE)
     document = _checked(yaml_edit.first_document(text))
-    for index in reversed(_with_url(document, extender.url)):
-        text = yaml_edit.remove_item(text, ("extenders",), index=index)
-    others = _extenders(yaml_edit.first_document(text))
-    _check_conflicts(others, extender)
-    with yaml_needs_person("with the extender the scheduler's --config file"):
-        text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
-        _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
-    return text.encode()
+    if isinstance(engine, ExtenderEntry) and (former := _with_url(document, engine.url)):
+        for index in reversed(former):
+            text = yaml_edit.remove_item(text, ("extenders",), index=index)
+        document["extenders"] = _extenders(yaml_edit.first_document(text))
+    _check_conflicts(_extenders(document), engine)
+    edits = engine.edits(document)
+    with yaml_needs_person("with gpushare's part the scheduler's --config file"):
+        return _edited(text, document, edits).encode()
 
 
 @yaml_needs_person()
@@ -234,36 +182,37 @@ def _with_url(document: Json, url: str) -> list[int]:
     ]
 
 
-def _check_conflicts(others: list[Json], extender: ExtenderEntry) -> None:
+def _check_conflicts(others: list[Json], engine: EngineEntry) -> None:
     for entry in others:
-        if entry.get("bindVerb"):
+        if entry.get("bindVerb") and (isinstance(engine, ExtenderEntry) or not entry.get("managedResources")):
             raise NeedsPersonError(
                 f"the extender {entry.get('urlPrefix')} in the scheduler's --config file binds pods, and "
-                "kube-scheduler allows one such extender; remove it or use another scheduler backend"
+                "only one may bind those that share cards; remove it or use another scheduler backend"
             )
-        _check_resources(entry, extender)
+        _check_resources(entry, engine)
 
 
-def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
+def _check_resources(entry: Json, engine: EngineEntry) -> None:
     items = entry.get("managedResources") or []
     managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
-    both = sorted(managed & {*extender.managed_resources, *extender.ignored_resources})
-    if both:
+    if both := sorted(managed & {*engine.resources}):
         raise NeedsPersonError(
             f"the extender {entry.get('urlPrefix')} in the scheduler's --config file manages "
-            f"{', '.join(both)} already, and kube-scheduler allows one extender per resource; remove it there"
+            f"{', '.join(both)} already, and only one may decide of a resource; remove it there"
         )
 
 
-def _verify(text: str, expected: Json) -> None:
+def _edited(text: str, document: Json, edits: list[Edit]) -> str:
     try:
-        as_expected = yaml_edit.first_document(text) == expected
+        changed = edited_text(text, edits)
+        if yaml_edit.first_document(changed) == edited_document(document, edits):
+            return changed
+        reason = "something else would change"
     except yaml_edit.TooLongError:
         raise
-    except yaml_edit.YamlEditError:
-        as_expected = False
-    if not as_expected:
-        raise NeedsPersonError(
-            "the scheduler's --config file is written in a way that an extender cannot be added to "
-            "(aliases or merge keys, perhaps); write it out plainly"
-        )
+    except yaml_edit.YamlEditError as error:
+        reason = str(error)
+    raise NeedsPersonError(
+        "the scheduler's --config file is written in a way that nothing can be added to (aliases or "
+        f"merge keys, perhaps: {reason}); write it out plainly"
+    )

@@ -1,1 +1,1 @@
-"""A kube-scheduler of our own, with the extender beside it in its pod."""
+"""A second kube-scheduler: our own with the plugin, or Kubernetes' own with the extender beside it."""

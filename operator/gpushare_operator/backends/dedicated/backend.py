@@ -7,7 +7,7 @@ from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_operator.actions import DeleteDeployment
 from gpushare_operator.backends.backend import SchedulerBackend
 from gpushare_operator.backends.dedicated.condition import condition, disconnected, disconnecting
-from gpushare_operator.backends.dedicated.connection import connect, may_be_made
+from gpushare_operator.backends.dedicated.connection import connect, engine_choice, may_be_made
 from gpushare_operator.backends.teardown_step import Situation, connection_step, ready_nodes
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
@@ -30,13 +30,14 @@ DEDICATED = SchedulerBackend(
     name=Backend.DEDICATED,
     connect=connect,
     condition=condition,
+    engine=engine_choice,
     disconnecting=disconnecting,
     disconnected=disconnected,
     needed_by_others=f"{DEDICATED_SCHEDULER} stays",
     is_in_force=_has_deployment,
     may_be_connected=may_be_made,
     teardown_steps=(
-        # No other scheduler asks its extender, which ends the binds under way.
+        # No other scheduler asks its extender. The pods end the binds that are under way.
         connection_step("dedicated scheduler", left=_has_deployment, actions=_delete_deployment),
         connection_step("dedicated scheduler stopped", left=_stopping_pods),
     ),

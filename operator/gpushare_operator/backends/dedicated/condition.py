@@ -1,11 +1,13 @@
-"""The condition about a kube-scheduler of our own, and how pods come to it."""
+"""The condition about a second kube-scheduler, and how pods come to it."""
 
 from collections.abc import Iterator, Mapping
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
-from gpushare_operator.backends.dedicated.connection import is_as_desired
+from gpushare_operator.backends.dedicated.connection import engine_choice, is_as_desired
+from gpushare_operator.backends.dedicated.deployment import scheduler_image
 from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.policies import conditions
@@ -14,6 +16,19 @@ from gpushare_operator.policies.wording import explained
 RIGHTS = (
     "the operator may not run a kube-scheduler: kubectl apply -k manifests/dedicated/; on a server without"
     " MutatingAdmissionPolicy: kubectl apply -k manifests/dedicated/scheduler/"
+)
+IMAGE_REASONS = (
+    "ErrImagePull",
+    "ErrImageNeverPull",
+    "ImagePullBackOff",
+    "ImageInspectError",
+    "InvalidImageName",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+)
+WITHOUT_OUR_IMAGE = (
+    "; put the image there, name its repository by the operator's option --engine-image, or set"
+    " scheduler.engine to Extender, which needs no kube-scheduler of gpushare's own"
 )
 WRITE_IT = f"pods have to say schedulerName: {DEDICATED_SCHEDULER} by themselves"
 HOW_PODS_COME: Mapping[ReadResult, str] = {
@@ -31,9 +46,10 @@ def condition(situation: Situation) -> ConditionState:
     if problem := next(_obstacles(situation), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     facts = situation.snapshot.server
-    image = situation.installation.scheduler_image_for(situation.snapshot.kubernetes)
+    choice = engine_choice(situation)
+    image = scheduler_image(situation.installation, choice, situation.snapshot.kubernetes)
     how = HOW_PODS_COME[facts.pod_policy] if facts else ""
-    message = f"{DEDICATED_SCHEDULER} ({image}) places pods; {how}"
+    message = f"{DEDICATED_SCHEDULER} ({image}, engine {choice.engine}) places pods; {how}"
     return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
 
 
@@ -64,4 +80,11 @@ def _obstacles(situation: Situation) -> Iterator[Problem]:
             if not pod.ready
         }
         message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
+        if engine_choice(situation).engine is Engine.PLUGIN and any(map(_is_about_image, reasons.values())):
+            message += WITHOUT_OUR_IMAGE
         yield Problem(conditions.SCHEDULER_NOT_READY, message)
+
+
+def _is_about_image(why_waiting: str) -> bool:
+    """Whether the kubelet cannot get an image. Source: ``k8s.io/kubernetes/pkg/kubelet/images/types.go``."""
+    return why_waiting.partition(":")[0] in IMAGE_REASONS

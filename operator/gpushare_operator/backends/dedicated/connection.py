@@ -1,6 +1,6 @@
-"""How a kube-scheduler of our own is run, with the extender beside it in its pod.
+"""How a second kube-scheduler is run: with engine Plugin our own, with engine Extender Kubernetes' own.
 
-It has the version of the API server and follows it. Pods come to it by their ``schedulerName``, which a
+It follows the version of the API server. Pods come to it by their ``schedulerName``, which a
 MutatingAdmissionPolicy of the installation writes while a policy's status names this backend.
 """
 
@@ -12,7 +12,13 @@ from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.policies.engine_choice import EngineChoice, choose_engine
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
+
+
+def engine_choice(situation: Situation) -> EngineChoice:
+    snapshot = situation.snapshot
+    return choose_engine(scheduler_settings(snapshot).engine, snapshot.kubernetes)
 
 
 def may_be_made(snapshot: ClusterSnapshot) -> bool:

@@ -1,4 +1,9 @@
-"""The Deployment of a kube-scheduler of our own, with the extender beside it."""
+"""The Deployment of a second kube-scheduler, for each engine.
+
+Both have the same name, account, Lease of leadership and probes, so a change of engine is a rollout.
+"""
+
+from dataclasses import dataclass
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
@@ -17,13 +22,35 @@ from gpushare_operator.desired.pod_template import (
     unprivileged,
     with_digest,
 )
+from gpushare_operator.policies.engine_choice import EngineChoice, choose_engine
 from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 REPLICAS = 2
 """One leads; the other takes over within seconds."""
 FOLDER = "/run/gpushare"
-"""In the pod: what its containers share. It is in memory, because it holds keys."""
+"""In the pod: what its containers share. It is in memory, because the extender's keys are there."""
 SCHEDULER_PORT = 10259
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Programs:
+    """Those of a pod, for one engine."""
+
+    arguments: list[str]
+    """By which hostctl writes the engine into kube-scheduler's configuration."""
+    scheduler: Json
+    """The fields of kube-scheduler's container for its image."""
+    beside: list[Json]
+    """The containers that run beside kube-scheduler."""
+    grace_seconds: int
+    """A bind that is under way takes 15 s at most."""
+
+
+def scheduler_image(installation: Installation, choice: EngineChoice, version: str) -> str:
+    """Returns the image of kube-scheduler for a server of ``version``, such as ``v1.36.3``."""
+    if choice.minor:
+        return installation.engine_image_for(choice.minor)
+    return installation.scheduler_image_for(version)
 
 
 def scheduler_deployment(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
@@ -54,22 +81,39 @@ def scheduler_deployment(installation: Installation, settings: SchedulerSettings
 
 
 def _pod(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
+    programs = _programs(installation, settings, version)
     return {
         "serviceAccountName": DEDICATED_SCHEDULER,
         **pull_secrets(installation),
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": _apart(),
-        # The extender answers open requests, ends binds under way (15 s each), gives its Lease back.
-        "terminationGracePeriodSeconds": 40,
+        "terminationGracePeriodSeconds": programs.grace_seconds,
         "securityContext": unprivileged(),
-        "initContainers": [_preparation(installation, settings)],
-        "containers": [
-            _scheduler(installation, version),
-            _extender(installation, settings.port),
-        ],
+        "initContainers": [_preparation(installation, programs.arguments)],
+        "containers": [_scheduler(programs.scheduler), *programs.beside],
         "volumes": [{"name": "shared", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}],
     }
+
+
+def _programs(installation: Installation, settings: SchedulerSettings, version: str) -> _Programs:
+    choice = choose_engine(settings.engine, version)
+    image = scheduler_image(installation, choice, version)
+    if choice.minor:
+        return _Programs(
+            arguments=settings.plugin_arguments,
+            scheduler=pulled(installation, image),
+            beside=[],
+            grace_seconds=30,
+        )
+    return _Programs(
+        arguments=settings.extender_arguments,
+        # When it is pulled follows from its tag, which Kubernetes gives to one image for ever.
+        scheduler={"image": image},
+        beside=[_extender(installation, settings.port)],
+        # Before its binds end the extender answers open requests; then it gives its Lease back.
+        grace_seconds=40,
+    )
 
 
 def _apart() -> Json:
@@ -81,7 +125,7 @@ def _apart() -> Json:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
-def _preparation(installation: Installation, settings: SchedulerSettings) -> Json:
+def _preparation(installation: Installation, arguments: list[str]) -> Json:
     return {
         "name": "preparation",
         **pulled(installation),
@@ -94,7 +138,7 @@ def _preparation(installation: Installation, settings: SchedulerSettings) -> Jso
             DEDICATED_SCHEDULER,
             "--lease-namespace",
             installation.namespace,
-            *settings.extender_arguments,
+            *arguments,
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
@@ -103,10 +147,10 @@ def _preparation(installation: Installation, settings: SchedulerSettings) -> Jso
     }
 
 
-def _scheduler(installation: Installation, version: str) -> Json:
+def _scheduler(image: Json) -> Json:
     return {
         "name": "kube-scheduler",
-        "image": installation.scheduler_image_for(version),
+        **image,
         "command": ["kube-scheduler"],
         "args": [f"--config={FOLDER}/kube-scheduler.yaml", f"--secure-port={SCHEDULER_PORT}"],
         "terminationMessagePolicy": "FallbackToLogsOnError",

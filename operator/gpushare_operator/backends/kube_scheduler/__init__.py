@@ -1,1 +1,1 @@
-"""The cluster's own kube-schedulers, which hostctl connects to the extender on each control plane."""
+"""The cluster's own kube-schedulers, which hostctl connects to the engine on each control plane."""

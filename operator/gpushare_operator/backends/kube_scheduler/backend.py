@@ -9,6 +9,7 @@ from gpushare_operator.backends.extender_workload.daemon_set import is_external
 from gpushare_operator.backends.extender_workload.hosts import mark
 from gpushare_operator.backends.kube_scheduler.condition import condition, disconnected, disconnecting
 from gpushare_operator.backends.kube_scheduler.connection import connect, is_connecting
+from gpushare_operator.backends.kube_scheduler.engine import engine_choice
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     create_job,
@@ -74,6 +75,7 @@ KUBE_SCHEDULER = SchedulerBackend(
     name=Backend.KUBE_SCHEDULER,
     connect=connect,
     condition=condition,
+    engine=engine_choice,
     disconnecting=disconnecting,
     disconnected=disconnected,
     needed_by_others="the scheduler stays connected",

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
 from gpushare_operator.backends.extender_workload.hosts import AWAY, unready_extenders, why_no_extender
+from gpushare_operator.backends.kube_scheduler.engine import engine_choice, obstacle
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import installs, restores
 from gpushare_operator.backends.kube_scheduler.hosts import hosts_let_go, unlabelled_hosts
 from gpushare_operator.backends.kube_scheduler.job_history import Attempt, HistoryState, JobHistory
@@ -76,7 +78,9 @@ def condition(situation: Situation) -> ConditionState:
     if problem := next(filter(None, _obstacles(installing)), None):
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     names = listed(history.node.name for history in installing.histories)
-    message = f"kube-scheduler asks the extender on {names}"
+    image = next((history.run.scheduler_image for history in installing.histories), "")
+    how = f"({image}, engine {Engine.PLUGIN}) places pods by cards" if image else "asks the extender"
+    message = f"kube-scheduler {how} on {names}"
     return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
 
 
@@ -101,15 +105,19 @@ def _with_hosts_let_go(snapshot: ClusterSnapshot, problem: Problem) -> Problem:
 
 
 def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
-    # An edited host that lost its labels has no extender any more.
     snapshot = progress.situation.snapshot
+    calls_extender = engine_choice(progress.situation).engine is Engine.EXTENDER
+    # Only people can give rights.
+    yield obstacle(progress.situation)
+    # An edited host that lost its labels has no extender any more.
     if unlabelled := [node.name for node in unlabelled_hosts(snapshot)]:
         yield Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(unlabelled)))
     # Without a control plane there is nothing to connect.
     if not progress.histories:
         yield Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
     # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
-    yield _ended_extenders(progress)
+    if calls_extender:
+        yield _ended_extenders(progress)
     # Where hostctl failed, nothing else matters before that is solved.
     yield _failed_attempts(progress, conditions.INSTALL_FAILED)
     # Then hosts that have lost the edit.
@@ -117,14 +125,23 @@ def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
         yield Problem(conditions.CONNECTION_LOST, explained(lost))
     # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
     if running := progress.describe("kube-scheduler is being connected", HistoryState.RUNNING):
-        yield Problem(conditions.INSTALLING, running)
+        yield Problem(conditions.INSTALLING, running + _what_runs_wait_for(progress))
     # A scheduler is pointed at the extender only once it is ready.
-    if unready := unready_extenders(snapshot, (history.node for history in progress.histories)):
+    if calls_extender and (
+        unready := unready_extenders(snapshot, (history.node for history in progress.histories))
+    ):
         yield Problem(conditions.EXTENDER_NOT_READY, explained(unready))
     # Nothing is in the way any more.
     due = (HistoryState.DUE, HistoryState.BACKOFF)
     if message := progress.describe("kube-scheduler is about to be connected", *due):
         yield Problem(conditions.INSTALLING, message)
+
+
+def _what_runs_wait_for(progress: _HostProgress) -> str:
+    """Such as the image of kube-scheduler, which a host cannot pull."""
+    running = (history for history in progress.histories if history.state is HistoryState.RUNNING)
+    pods = (history.last.pod for history in running if history.last)
+    return "".join(f"; {pod.waiting}" for pod in pods if pod and pod.waiting)
 
 
 def _ended_extenders(progress: _HostProgress) -> Problem | None:

@@ -1,13 +1,15 @@
-"""How the cluster's kube-schedulers are connected to the extender while any policy needs it."""
+"""How the cluster's kube-schedulers are connected to the engine while any policy needs it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.actions import Action, LabelNode, Plan
 from gpushare_operator.backends.extender_workload.daemon_set import apply_extender, extender_daemon_set
 from gpushare_operator.backends.extender_workload.hosts import extender_pod, extender_ready, mark
 from gpushare_operator.backends.extender_workload.log_folder import extender_log
+from gpushare_operator.backends.kube_scheduler.engine import engine_choice, obstacle
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     create_job,
@@ -23,36 +25,58 @@ from gpushare_operator.backends.kube_scheduler.job_history import (
     earliest_retry,
     hosts_at_work,
 )
-from gpushare_operator.backends.teardown_step import Situation
+from gpushare_operator.backends.teardown_step import Situation, delete_daemon_set
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
+from gpushare_operator.desired.names import EXTENDER_NAME
 from gpushare_operator.policies.scheduler_settings import ports_in_force, scheduler_settings
 
 
 def connect(situation: Situation) -> Plan:
     """Returns what connects the schedulers.
 
-    1. The operator marks a host, which brings the extender there.
+    1. The operator marks a host, which brings the extender there, if kube-scheduler is to ask one.
     2. The extender waits for the keys that hostctl makes.
-    3. hostctl points the scheduler at the extender once that is ready on the same node.
+    3. hostctl points the scheduler at the extender once that is ready on the same node; or gives it our image
+       with the plugin.
 
     A host that has lost all labels has lost its extender, so it is restored.
     """
     snapshot, histories = situation.snapshot, installs(situation)
-    port = scheduler_settings(snapshot).port
-    ready = [history for history in histories if _has_extender(snapshot, history, port)]
-    ready.sort(key=lambda history: not extender_ready(snapshot, history.node, port))
     former = restores_of(situation, unlabelled_hosts(snapshot))
-    ports = _extender_ports(snapshot, histories, port)
-    extender = extender_daemon_set(situation.installation, ports, extender_log(snapshot))
+    is_held_up = obstacle(situation) is not None
+    ready = [] if is_held_up else _ready_hosts(situation, histories)
     runs = next_restore(snapshot, former) or _next_install(histories, ready)
     actions: tuple[Action, ...] = (
-        *apply_extender(snapshot, extender),
-        *_mark_hosts(snapshot, histories),
+        *(() if is_held_up else _make_room(situation, histories)),
         *(create_job(history) for history in runs if not hosts_at_work(snapshot)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry([*histories, *former]))
+
+
+def _make_room(situation: Situation, histories: Sequence[JobHistory]) -> Iterator[Action]:
+    """Yields what has to be there before hosts are edited, and what is not needed any more."""
+    snapshot = situation.snapshot
+    if engine_choice(situation).engine is Engine.EXTENDER:
+        ports = _extender_ports(snapshot, histories, scheduler_settings(snapshot).port)
+        extender = extender_daemon_set(situation.installation, ports, extender_log(snapshot))
+        yield from apply_extender(snapshot, extender)
+    elif all(history.is_connected for history in histories):
+        # No kube-scheduler calls it any more.
+        yield from delete_daemon_set(snapshot, EXTENDER_NAME)
+    yield from _mark_hosts(snapshot, histories)
+
+
+def _ready_hosts(situation: Situation, histories: Sequence[JobHistory]) -> list[JobHistory]:
+    """Returns the hosts that may be edited, those first that need to wait for nothing."""
+    snapshot = situation.snapshot
+    marked = [history for history in histories if is_marked(history.node) and not _has_stale_mark(history)]
+    if engine_choice(situation).engine is Engine.PLUGIN:
+        return [history for history in marked if history.node.ready]
+    port = scheduler_settings(snapshot).port
+    ready = [history for history in marked if _has_extender(snapshot, history.node, port)]
+    return sorted(ready, key=lambda history: not extender_ready(snapshot, history.node, port))
 
 
 def _extender_ports(snapshot: ClusterSnapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
@@ -125,10 +149,8 @@ def is_connecting(situation: Situation) -> bool:
     return any(history.state in unfinished and history.node.ready for history in histories)
 
 
-def _has_extender(snapshot: ClusterSnapshot, history: JobHistory, port: int) -> bool:
+def _has_extender(snapshot: ClusterSnapshot, node: NodeObject, port: int) -> bool:
     """Returns whether a host has an extender for ``port`` that is ready, or that may only be waiting for its
     keys, which it can while the kubelet is there."""
-    node = history.node
     pod = extender_pod(snapshot, node, port)
-    may_serve = pod is not None and (pod.ready or node.ready)
-    return may_serve and is_marked(node) and not _has_stale_mark(history)
+    return pod is not None and (pod.ready or node.ready)

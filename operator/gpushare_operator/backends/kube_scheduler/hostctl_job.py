@@ -1,7 +1,7 @@
 """The Jobs that run hostctl on a control-plane node."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ from gpushare_operator.cluster.labels import (
     COMMAND_LABEL,
     COMPARE_LABEL,
     DRIFT_ANNOTATION,
+    ENGINE_ANNOTATION,
     HASH_ANNOTATION,
     HOSTCTL,
     INPUTS_ANNOTATION,
@@ -37,9 +38,13 @@ from gpushare_operator.desired.pod_template import (
     pull_secrets,
     pulled,
 )
+from gpushare_operator.policies.engine_choice import EngineChoice
 from gpushare_operator.policies.scheduler_settings import SchedulerSettings
 
 ROOT = "/host"
+IMAGE_CHECK = "scheduler-image"
+"""Name of the container that has the kubelet pull the image of our kube-scheduler."""
+RESOURCES: Json = {"requests": {"cpu": "20m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}}
 CONFIGURATION = "/etc/kubernetes"
 
 
@@ -50,6 +55,8 @@ class HostctlCommand(StrEnum):
     RESTORE = "restore"
 
 
+PULL_SECONDS = 300
+"""In which a node has to have pulled the image of our kube-scheduler."""
 NEEDS_PERSON = 2
 """Exit code of hostctl: nothing was touched, and trying again will not help by itself."""
 ROLLED_BACK = 3
@@ -63,10 +70,22 @@ class HostctlRun:
     command: HostctlCommand
     settings: SchedulerSettings
     installation: Installation
+    choice: EngineChoice = field(default_factory=EngineChoice)
+
+    @property
+    def scheduler_image(self) -> str:
+        """Returns the image that kube-scheduler gets; empty where it keeps its own."""
+        minor = self.choice.minor if self.command is HostctlCommand.INSTALL else None
+        return self.installation.engine_image_for(minor) if minor else ""
 
     @property
     def edit(self) -> list[str]:
-        return [] if self.command is HostctlCommand.RESTORE else self.settings.extender_arguments
+        if self.command is HostctlCommand.RESTORE:
+            return []
+        if not self.scheduler_image:
+            return self.settings.extender_arguments
+        own = ["--scheduler-image", self.scheduler_image, "--lease-namespace", self.installation.namespace]
+        return [*self.settings.plugin_arguments, *own]
 
     @property
     def arguments(self) -> list[str]:
@@ -88,7 +107,7 @@ class HostctlRun:
     def deadline(self) -> int:
         """Returns the seconds for one run. hostctl waits for kube-scheduler up to three times, and rolls back
         by itself well before that."""
-        return 3 * self.settings.timeout + 60
+        return 3 * self.settings.timeout + 60 + (PULL_SECONDS if self.scheduler_image else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +165,7 @@ def _annotations(run: HostctlRun, node: NodeObject, occasion: Occasion) -> dict[
         ASKED_ANNOTATION: json.dumps(sorted(run.settings.asked)),
         **({ROLLED_BACK_ANNOTATION: inputs} if (inputs := occasion.rolled_back_inputs) else {}),
         **({RENEW_ANNOTATION: renew_after.isoformat()} if renew_after else {}),
+        **({ENGINE_ANNOTATION: str(run.choice.engine)} if run.edit else {}),
         **({DRIFT_ANNOTATION: "yes"} if occasion.has_drifted else {}),
     }
 
@@ -172,8 +192,23 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
             "seccompProfile": {"type": "RuntimeDefault"},
             "supplementalGroups": [UNPRIVILEGED],
         },
+        **({"initContainers": [_image_check(run)]} if run.scheduler_image else {}),
         "containers": [_container(run, rolled_back_inputs)],
         "volumes": [host_path("configuration", CONFIGURATION)],
+    }
+
+
+def _image_check(run: HostctlRun) -> Json:
+    """Has the host's own kubelet pull the image of our kube-scheduler, and run it, before anything is edited.
+    The static pod's kubelet finds it there: hostctl refuses one that would be pulled at each start."""
+    return {
+        "name": IMAGE_CHECK,
+        **pulled(run.installation, run.scheduler_image),
+        "command": ["kube-scheduler"],
+        "args": ["--version"],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": confined(runAsNonRoot=True, runAsUser=UNPRIVILEGED),
+        "resources": RESOURCES,
     }
 
 
@@ -188,5 +223,5 @@ def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:
         # nothing there; elsewhere the option is ignored.
         "securityContext": confined(runAsUser=0, seLinuxOptions={"type": "spc_t"}),
         "volumeMounts": [mount("configuration", ROOT + CONFIGURATION)],
-        "resources": {"requests": {"cpu": "20m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
+        "resources": RESOURCES,
     }

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpushare_operator.actions import CreateJob, DeleteJob, RecordResult
+from gpushare_operator.backends.kube_scheduler.engine import engine_choice
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.backends.kube_scheduler.hosts import hosts, let_go, nodes_to_restore
 from gpushare_operator.backends.kube_scheduler.job_history import (
@@ -34,7 +35,12 @@ def _histories(
     situation: Situation, command: HostctlCommand, nodes: Iterable[NodeObject]
 ) -> list[JobHistory]:
     snapshot, installation = situation.snapshot, situation.installation
-    run = HostctlRun(command=command, settings=scheduler_settings(snapshot), installation=installation)
+    run = HostctlRun(
+        command=command,
+        settings=scheduler_settings(snapshot),
+        installation=installation,
+        choice=engine_choice(situation),
+    )
     return [read_history(snapshot, node, run, situation.now) for node in nodes]
 
 

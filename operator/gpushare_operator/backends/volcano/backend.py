@@ -10,6 +10,7 @@ VOLCANO = SchedulerBackend(
     name=Backend.VOLCANO,
     connect=connect,
     condition=condition,
+    engine=lambda _: None,
     disconnecting=disconnecting,
     disconnected=disconnected,
     needed_by_others="Volcano's scheduler stays as it is",

@@ -7,7 +7,7 @@ from gpushare_core.api.names import COMPONENT_LABEL, POLICY_LABEL, VERSION_LABEL
 from gpushare_core.dialects.table import RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.requests import read_request
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
-from gpushare_operator.cluster.labels import JOB_NAME_LABEL, PORT_ANNOTATION, read_ports
+from gpushare_operator.cluster.labels import EXTENDER, JOB_NAME_LABEL, PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.object_parts import is_condition_true, is_deleting, read_time
 from gpushare_operator.cluster.objects import PodObject
 
@@ -30,12 +30,13 @@ def read_pod(body: Json) -> PodObject:
         container for container in containers if container.get("name") == labels.get(COMPONENT_LABEL)
     ] or containers
     terminated = _container_state(own, "terminated")
+    spec = body.get("spec", {})
     return PodObject(
         name=metadata["name"],
         component=labels.get(COMPONENT_LABEL, ""),
         policy=labels.get(POLICY_LABEL, ""),
         job=labels.get(JOB_NAME_LABEL, ""),
-        node=body.get("spec", {}).get("nodeName", ""),
+        node=spec.get("nodeName", ""),
         ready=is_condition_true(status, "Ready") and not is_deleting(body),
         started=read_time(_container_state(own, "running").get("startedAt")),
         exit_code=terminated.get("exitCode"),
@@ -45,6 +46,7 @@ def read_pod(body: Json) -> PodObject:
         waiting=_why_waiting(_container_state(containers, "waiting"), metadata),
         last_words=_last_words(containers),
         extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
+        runs_extender=any(container.get("name") == EXTENDER for container in spec.get("containers") or ()),
         version=labels.get(VERSION_LABEL, ""),
     )
 

@@ -4,9 +4,10 @@ Three programs compare them:
 
 1. Each plugin audits its own node against the kubelet's records and the hardware (``LedgerInSync``).
 2. The operator audits each version of each GPUShareNode by itself.
-3. The extender audits its ledger against annotations and GPUShareNodes, and so notices a plugin that hangs.
-   Its reports do not count for nodes that are not Ready or whose plugin is unavailable: pods are bound there
-   that nobody admits.
+3. With engine Extender, the extender audits its ledger against annotations and GPUShareNodes, and so notices
+   a plugin that hangs. Its reports do not count for nodes that are not Ready or whose plugin is unavailable:
+   pods are bound there that nobody admits. With engine Plugin there is no such ledger: what is free follows
+   from kube-scheduler's own view.
 
 All of them report only differences that have lasted or lie within one object, so this condition does not
 wait.

@@ -64,4 +64,5 @@ def _of_the_connection(spec: PolicySpec) -> Json:
     """Returns the settings that all policies share, by the names of their fields."""
     scheduler = spec.scheduler.to_json()
     named = {key: scheduler.get(key) for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")}
-    return {**named, "placement.weight": spec.placement.weight}
+    engine = spec.scheduler.desired_engine.value
+    return {**named, "engine": engine, "placement.weight": spec.placement.weight}

@@ -1,22 +1,19 @@
 """The condition about the cluster's scheduler, whatever backend connects it."""
 
-from datetime import datetime
+from dataclasses import replace
 
 from gpushare_core.api.conditions import ConditionState, condition_false
 from gpushare_core.api.enums import Backend
+from gpushare_core.api.policy_status import PolicyStatus
 from gpushare_operator.backends.table import BACKENDS
 from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
-from gpushare_operator.decide.backend_choice import needed_backend, unneeded_backends
-from gpushare_operator.desired.names import Installation
+from gpushare_operator.decide.backend_choice import needed_backend, placing_backend, unneeded_backends
 from gpushare_operator.policies import conditions
 
 
-def scheduler_configured(
-    snapshot: ClusterSnapshot, policy: PolicyObject, installation: Installation, now: datetime
-) -> ConditionState:
-    situation = Situation(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
+def scheduler_configured(situation: Situation, policy: PolicyObject) -> ConditionState:
+    snapshot = situation.snapshot
     needed = needed_backend(snapshot)
     going = unneeded_backends(snapshot, needed)
     if policy.deleting:
@@ -30,7 +27,20 @@ def scheduler_configured(
         problem, former = going[0].farewell(situation, needed), going[0].name
         message = f"backend {needed} comes when nothing of {former} is left: {problem.message}"
         return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.DISCONNECTING, message)
-    return BACKENDS[needed].condition(situation)
+    state, choice = BACKENDS[needed].condition(situation), BACKENDS[needed].engine(situation)
+    return replace(state, message=f"{state.message}{choice.fallback_note}") if choice else state
+
+
+def serving_engine(situation: Situation, scheduler: ConditionState, before: PolicyStatus) -> str:
+    """Returns the engine that places pods, as far as the cluster shows: that of the backend once it is
+    connected, until then the one that did ``before``; empty where none of ours does."""
+    needed = placing_backend(situation.snapshot)
+    if needed is None:
+        return ""
+    if not scheduler.is_true:
+        return before.engine if before.backend == needed else ""
+    choice = BACKENDS[needed].engine(situation)
+    return choice.engine if choice else ""
 
 
 def _not_needed(going: Backend | None) -> ConditionState:

@@ -121,6 +121,22 @@ def test_no_backend_is_recommended_that_cannot_edit_what_is_there(facts: Preflig
     assert "cannot edit that" in scheduler_answer(facts).to_do
 
 
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("v1.36.4-gke.100", "backend Dedicated needs none, and has engine Plugin here"),
+        (
+            "v1.33.4-gke.100",
+            "needs none, and has engine Extender here: Plugin is for Kubernetes 1.35 to 1.37",
+        ),
+        ("", "backend Dedicated needs none"),
+    ],
+)
+def test_which_engine_backend_dedicated_has_there_is_said(version: str, said: str) -> None:
+    facts = preflight_facts(kubernetes=version, nodes=[node(kubeletVersion=version)], schedulers=NO_PODS)
+    assert scheduler_answer(facts).found.endswith(said)
+
+
 def test_on_rke2_another_folder_of_static_pods_is_no_obstacle() -> None:
     kubelets = KubeletAnswers(static_pods={"cp-1": "/var/lib/rancher/rke2/agent/pod-manifests"})
     assert scheduler_answer(replace(CLUSTERS["RKE2"], kubelets=kubelets)).verdict is Verdict.OK

@@ -22,11 +22,14 @@ from tests.fakes.status_facts import (
     unplaced_of,
 )
 
+from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.problems.facts import OPERATOR_DEPLOYMENT, OPERATOR_LEASE, StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.nodes import NOT_IN_SYNC, NOT_REGISTERED
 from gpushare_cli.decide.problems.policies import ROWS
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
 from gpushare_cli.decide.problems.table import all_problems
+from gpushare_cli.decide.version import program_versions
+from gpushare_core.text.json_object import Json
 
 
 def only(found: StatusFacts) -> StatusProblem:
@@ -356,6 +359,49 @@ def test_pods_that_another_scheduler_places() -> None:
     )
 
 
+def test_what_an_extender_said_of_them_that_is_gone_is_not_repeated() -> None:
+    calls = lease_object("gpushare-extender-calls", annotations={"gpushare.io/other-schedulers": "12 ml/a"})
+    with_plugin = policies_of(policy_object(backend="Dedicated", engine="Plugin"))
+    assert all_problems(facts(calls=lease_of(calls), policies=with_plugin)) == []
+
+
+def asking_for_plugin(*changed: Json, engine: str) -> list[ObservedPolicy]:
+    found = policy_object(*changed, engine=engine)
+    return policies_of({**found, "spec": {**found["spec"], "scheduler": {"engine": "Plugin"}}})
+
+
+def test_another_engine_than_the_one_that_is_asked_for_is_a_note() -> None:
+    why = condition("SchedulerConfigured", "True", "Configured", "all is well; Extender is used: because")
+    problem = only(facts(policies=asking_for_plugin(why, engine="Extender")))
+    assert (problem.severity, problem.reason) == ("note", "EngineFallback")
+    assert problem.detail == "all is well; Extender is used: because"
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        pytest.param(asking_for_plugin(engine="Plugin"), id="it serves"),
+        pytest.param(policies_of(policy_object(engine="Extender")), id="none is asked for"),
+        pytest.param(asking_for_plugin(engine=""), id="nothing is known of it"),
+    ],
+)
+def test_nothing_is_said_of_an_engine_otherwise(policies: list[ObservedPolicy]) -> None:
+    assert all_problems(facts(policies=policies)) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        condition("SchedulerConfigured", "False", "SchedulerNotReady"),
+        condition("Conflicted", "True", "SchedulerSettingsOfOlderPolicy"),
+    ],
+    ids=["during a change", "overruled"],
+)
+def test_what_is_said_already_is_not_said_twice(changed: Json) -> None:
+    problem = only(facts(policies=asking_for_plugin(changed, engine="Extender")))
+    assert problem.reason == changed["reason"]
+
+
 @pytest.mark.parametrize("text", ["", "0", "many ml/a"])
 def test_no_pods_that_another_scheduler_places(text: str) -> None:
     calls = lease_object("gpushare-extender-calls", annotations={"gpushare.io/other-schedulers": text})
@@ -393,6 +439,21 @@ def test_a_client_that_is_too_old_says_how_to_get_the_right_one() -> None:
     problem = only(facts(client_version="0.1.0"))
     assert (problem.severity, problem.reason) == ("error", "VersionSkew")
     assert problem.command == "pipx install --force kubectl-gpushare==0.4.0"
+
+
+def second_scheduler(name: str, version: str, *containers: str) -> Json:
+    body = program_object("scheduler", version=version, name=name)
+    return {**body, "spec": {**body["spec"], "containers": [{"name": each} for each in containers]}}
+
+
+def test_of_a_second_kube_scheduler_the_program_is_that_of_its_engine() -> None:
+    pods = pods_of(
+        program_object("operator"),
+        second_scheduler("a", "0.4.0", "kube-scheduler"),
+        second_scheduler("b", "0.3.0", "kube-scheduler", "extender"),
+    )
+    found = {row.program: row.version for row in program_versions(facts(pods=pods))}
+    assert (found["scheduler"], found["extender"]) == ("0.4.0", "0.3.0")
 
 
 def test_an_operator_without_a_version_is_compared_with_nothing() -> None:

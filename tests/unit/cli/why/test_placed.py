@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.samples.surroundings import policy
 from tests.samples.why import (
     CARD,
     MEMORY,
@@ -14,6 +15,7 @@ from tests.samples.why import (
     situation,
 )
 
+from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.report import ExitStatus
@@ -64,8 +66,27 @@ def test_why_it_is_there_as_far_as_it_can_be_known() -> None:
 def test_a_card_that_it_would_not_get_again() -> None:
     cards = (card_json(0, held={"ml/a": 12}), card_json(1, held={"ml/train": 4}))
     report = explained(placed(memory_pod(4)), share_node_json("gpu-1", *cards))
-    assert report.choice[1] == "By what is free now it would get card 0: other pods have come or gone since."
-    assert "the extender's log" in report.choice[2]
+    assert report.choice[1:] == [
+        "By what is free now it would get card 0: other pods have come or gone since."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backend", "engine", "selected"),
+    [
+        pytest.param("KubeScheduler", "", "=extender |", id="an operator that knows one engine"),
+        pytest.param("KubeScheduler", "Extender", "=extender |", id="beside kube-scheduler"),
+        pytest.param("Dedicated", "Extender", "=scheduler -c extender |", id="in the same pod"),
+        pytest.param("Dedicated", "Plugin", "", id="engine Plugin"),
+        pytest.param("Volcano", "", "", id="Volcano"),
+    ],
+)
+def test_the_log_of_an_extender_is_named_where_there_is_one(backend: str, engine: str, selected: str) -> None:
+    cards = (card_json(0, held={"ml/a": 12}), card_json(1, held={"ml/train": 4}))
+    cluster = ClusterFacts(policies=[policy(backend=backend, engine=engine)])
+    report = explained(placed(memory_pod(4)), share_node_json("gpu-1", *cards), cluster=cluster)
+    logs = report.choice[2:]
+    assert [selected in line for line in logs] == ([True] if selected else [])
 
 
 def test_several_cards() -> None:

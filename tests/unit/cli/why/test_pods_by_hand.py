@@ -129,8 +129,7 @@ def test_an_allocation_written_by_hand_counts_for_nothing() -> None:
         handwritten_annotations, asked(with_metadata(annotations={"gpushare.io/allocation": "{}"}))
     )
     assert finding.sentence == (
-        "The pod has the annotation gpushare.io/allocation. It counts for nothing: the extender chooses"
-        " cards."
+        "The pod has the annotation gpushare.io/allocation. It counts for nothing: gpushare chooses cards."
     )
 
 

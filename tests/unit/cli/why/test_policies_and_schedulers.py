@@ -185,6 +185,21 @@ def test_the_extender_is_not_missed_where_there_is_no_daemon_set_of_it(backend: 
     assert said(extender_away, situation) == []
 
 
+def test_with_engine_plugin_no_extender_is_missed() -> None:
+    plugin = policy(engine="Plugin")
+    assert said(extender_away, asked(programs=[program("operator")], policies=[plugin])) == []
+    extender = policy(engine="Extender")
+    assert said(extender_away, asked(programs=[program("operator")], policies=[extender])) != []
+
+
+@pytest.mark.parametrize("engine", ["Plugin", "Extender"])
+def test_where_our_own_scheduler_does_not_try_a_pod_its_pods_are_looked_at(engine: str) -> None:
+    policies = [policy(backend="Dedicated", engine=engine)]
+    finding = found(schedulers, asked(by("gpushare-scheduler"), exists=True, policies=policies))
+    assert finding.code == "NobodyTries"
+    assert finding.advice == ["kubectl get pods -A -l app.kubernetes.io/component=scheduler -o wide"]
+
+
 def test_an_operator_that_is_away_keeps_no_pod_waiting() -> None:
     finding = found(operator_away, asked(programs=[program("extender")]))
     assert finding.sentence.startswith("The operator does not run: what is shared stays")

@@ -71,9 +71,6 @@ def handwritten_annotations(situation: PodSituation) -> Iterator[Finding]:
     if ours:
         yield noted(
             "HandwrittenAnnotation",
-            (
-                f"The pod has the annotation {listed(ours)}. It counts for nothing: the extender chooses"
-                " cards."
-            ),
+            (f"The pod has the annotation {listed(ours)}. It counts for nothing: gpushare chooses cards."),
             "Take it out: it comes from a copy of another pod, or was written by hand.",
         )

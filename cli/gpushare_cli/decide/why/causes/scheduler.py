@@ -8,7 +8,7 @@ from gpushare_cli.decide.why.finding import Finding, decisive, noted
 from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_cli.decide.why.words import seconds_since
 from gpushare_cli.wording import counted, listed
-from gpushare_core.api.enums import Backend
+from gpushare_core.api.enums import Backend, Engine
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 
 DEFAULT_SCHEDULER, VOLCANO_SCHEDULER = "default-scheduler", "volcano"
@@ -62,10 +62,12 @@ def _is_silent(situation: PodSituation) -> bool:
 
 
 def _nobody_tries(name: str) -> Finding:
+    ours = "app.kubernetes.io/component=scheduler -o wide"
+    label = ours if name == DEDICATED_SCHEDULER else "component=kube-scheduler"
     return decisive(
         "NobodyTries",
         f"No scheduler has tried the pod yet: {name} does not seem to run.",
-        "kubectl get pods -A -l component=kube-scheduler",
+        f"kubectl get pods -A -l {label}",
     )
 
 
@@ -99,10 +101,13 @@ def _does_not_ask(situation: PodSituation, name: str, serving: set[str]) -> Find
 
 
 def extender_away(situation: PodSituation) -> Iterator[Finding]:
-    """The extender runs with every backend but Volcano, beside kube-scheduler."""
+    """With engine Extender it runs beside kube-scheduler: with backend Dedicated in the same pod, with all
+    others but Volcano by a DaemonSet."""
     programs, extender = situation.cluster.programs, situation.cluster.program("extender")
     backends = _backends(situation)
     if programs is None or not situation.share_nodes or backends in ([Backend.VOLCANO], [Backend.DEDICATED]):
+        return
+    if situation.cluster.engine is Engine.PLUGIN:
         return
     if extender is None or not extender.ready:
         wanted = extender.status.desired_number_scheduled if extender else 0

@@ -9,7 +9,7 @@ from gpushare_core.scheduling.ledger.node_ledger import CardChoice, NodeLedger
 
 EXTENDER_KNOWS = (
     "What counted when it was bound is in the extender's log"
-    " (kubectl logs -n gpushare-system -l app.kubernetes.io/component=extender | grep {name})."
+    " (kubectl logs -n gpushare-system {log} | grep {name})."
 )
 
 
@@ -28,10 +28,11 @@ def choice_sentences(situation: PodSituation, cards: Sequence[CardOfPod]) -> lis
         return [*sentences, f"By what is free now it would get the same again: {reasons}."]
     others = [card.index for card in node.cards() if any(card.uuid in choice.units for choice in again)]
     would = listed([str(index) for index in others], 8)
+    log = situation.cluster.extender_log
     return [
         *sentences,
         f"By what is free now it would get card {would}: other pods have come or gone since.",
-        EXTENDER_KNOWS.format(name=situation.name),
+        *([EXTENDER_KNOWS.format(log=log, name=situation.name)] if log else []),
     ]
 
 

@@ -1,0 +1,126 @@
+"""A cluster with the product's objects, and one engine at a time that places shared pods on its nodes."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bench import bench_cluster, installation, schedule_throughput
+from bench.bench_cluster import BenchCluster, Setting
+from bench.cluster_objects import Layout
+from bench.engines import claims
+from bench.engines.access import Access, access_for
+from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
+from bench.engines.programs import CONFIGURATION, Pod, read_document
+from bench.engines.running_engine import RUN_SECONDS, RunningEngine
+from bench.figures import NotMeasuredError
+from bench.fill_cluster import fill_share_nodes
+from bench.once import Once
+from bench.schedule_throughput import Throughput
+from bench.size import Size
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_localcluster.build.binary import SCHEDULER, ensure_program
+from gpushare_localcluster.build.minors import Minor, chosen_minor
+from gpushare_localcluster.cluster import to_stderr
+
+
+@dataclass(slots=True, kw_only=True)
+class EngineCluster:
+    """``program``: kube-scheduler with our plugin. ``folder``: for configurations and logs."""
+
+    base: BenchCluster
+    program: Path
+    folder: Path
+    _steps: Once[str, None] = field(default_factory=Once)
+    _access: Once[str, Access] = field(default_factory=Once)
+
+    @property
+    def client(self) -> KubeClient:
+        """The administrator's."""
+        return self.base.client
+
+    @property
+    def size(self) -> Size:
+        return self.base.size
+
+    @property
+    def layout(self) -> Layout:
+        return self.base.layout
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """Those that are compared by their rates, on this version of Kubernetes."""
+        has_claims = self.base.cluster.kubernetes.number >= claims.FIRST_MINOR
+        return (PLUGIN, EXTENDER, CLAIMS) if has_claims else (PLUGIN, EXTENDER)
+
+    async def access(self) -> Access:
+        """Returns how to reach the API server as our kube-scheduler."""
+        return await self._access.get("scheduler", partial(access_for, self.base.cluster, self.folder))
+
+    async def prepare(self) -> None:
+        """Returns when the product's rights and admission policies are in force, without its programs."""
+        await self._steps.get("product", self._install)
+
+    async def _install(self) -> None:
+        cluster = self.base.cluster
+        await self.base.thread(installation.install_programs, cluster, "Dedicated")
+        await self.base.thread(installation.stop_operator, cluster)
+        # An operator without a policy takes back what no policy asked for.
+        await fill_share_nodes(self.client, self.layout)
+
+    async def plain(self) -> Throughput:
+        """Has the cluster's own kube-scheduler place pods that ask for nothing of ours.
+
+        Raises:
+            TimeoutError: it placed none.
+        """
+        return await schedule_throughput.measure(
+            self.client, pods=self.size.pods, units=0, deadline=RUN_SECONDS
+        )
+
+    @asynccontextmanager
+    async def running(self, engine: Engine) -> AsyncIterator[RunningEngine]:
+        """The engine alone places shared pods while entered."""
+        await self.prepare()
+        pod = Pod.new(self.base.cluster, await self.access(), self.folder)
+        found = RunningEngine(self.base, engine)
+        async with AsyncExitStack() as stack:
+            program, document = self.program, None
+            if engine is CLAIMS:
+                await self._steps.get("claims", self._offer_claims)
+            elif engine is EXTENDER:
+                program = self.base.cluster.binary.programs / "kube-scheduler"
+                document = await pod.extender_configuration()
+                found.extender = await stack.enter_async_context(pod.extender())
+            elif engine.configure:
+                document = engine.configure(read_document(CONFIGURATION))
+            if document is not None:
+                found.process = await stack.enter_async_context(pod.scheduler(program, document))
+            yield found
+
+    async def _offer_claims(self) -> None:
+        await claims.offer(self.client, self.layout, units=bench_cluster.UNITS)
+
+
+@asynccontextmanager
+async def entered(layout: Layout, size: Size) -> AsyncIterator[EngineCluster]:
+    """A cluster of its own. The clients of kube-scheduler and of kube-controller-manager are unlimited: the
+    latter makes the claims of pods."""
+    unlimited = installation.UNLIMITED
+    setting = Setting(layout=layout, scheduler_flags=unlimited, controller_flags=unlimited)
+    program = await asyncio.to_thread(_program, chosen_minor())
+    with tempfile.TemporaryDirectory(prefix="engines-") as folder:
+        async with bench_cluster.entered(setting, size) as base:
+            yield EngineCluster(base=base, program=program, folder=Path(folder))
+
+
+def _program(minor: Minor) -> Path:
+    """Raises ``NotMeasuredError`` where there is none of that minor."""
+    if minor not in SCHEDULER.minors:
+        has = ", ".join(known.name for known in SCHEDULER.minors)
+        raise NotMeasuredError(f"our kube-scheduler is built of Kubernetes {has}, not of {minor.name}")
+    return ensure_program(SCHEDULER, minor, report=to_stderr).path

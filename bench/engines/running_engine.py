@@ -1,0 +1,99 @@
+"""An engine at work, as rows see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench import process_use, schedule_throughput
+from bench.bench_cluster import BenchCluster
+from bench.cluster_objects import Layout
+from bench.engines import claims
+from bench.engines.engine import CLAIMS, Engine
+from bench.engines.process import Served
+from bench.process_use import ProcessUse
+from bench.schedule_throughput import Throughput
+from bench.scheduler_metrics import failed_attempts
+from bench.size import Size
+
+from gpushare_core.audit.records import LedgerRecord
+from gpushare_core.kube.client import KubeClient
+
+WARM_SHARE = 4
+"""Of the pods of a run one in so many warms a new scheduler up."""
+RUN_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class RunningEngine:
+    """What rows need of a cluster, see ``Ground``, and runs of pods."""
+
+    base: BenchCluster
+    engine: Engine
+    process: Served | None = None
+    """Its kube-scheduler; None: the cluster's own."""
+    extender: Served | None = None
+
+    @property
+    def client(self) -> KubeClient:
+        return self.base.client
+
+    @property
+    def size(self) -> Size:
+        return self.base.size
+
+    @property
+    def layout(self) -> Layout:
+        return self.base.layout
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.engine.scheduler
+
+    @property
+    def program(self) -> str:
+        return "extender" if self.extender else "kube-scheduler"
+
+    @property
+    def shows_attempts(self) -> bool:
+        return True
+
+    async def only_objects(self) -> None:
+        """The real worker was never opened."""
+
+    async def scheduler_metrics(self) -> str:
+        return await (self.process.metrics() if self.process else self.base.scheduler_metrics())
+
+    async def failed_binds(self) -> float:
+        return failed_attempts(await self.scheduler_metrics())
+
+    async def use(self) -> ProcessUse:
+        """Raises ``OSError`` where no program of ours runs."""
+        found = self.extender or self.process
+        if found is None:
+            raise OSError(f"{self.engine.name}: no program of ours runs")
+        return process_use.of_process(found.pid)
+
+    async def ledger(self) -> Mapping[str, LedgerRecord]:
+        """What the plugin counts is the scheduler's own view, and of the extender nobody asks it here."""
+        return {}
+
+    async def warm_up(self) -> None:
+        """Returns when the engine has placed its first pods, and is as fast as it will be."""
+        await self.run(pods=max(1, self.size.pods // WARM_SHARE))
+
+    async def run(self, *, pods: int = 0) -> Throughput:
+        """Has the engine place so many of its pods, by default as many as a run has, and deletes them.
+
+        Raises:
+            TimeoutError: it placed none.
+        """
+        throughput = await schedule_throughput.measure(
+            self.client,
+            pods=pods or self.size.pods,
+            units=self.engine.units,
+            scheduler=self.engine.scheduler,
+            asking=self.engine.asking,
+            deadline=RUN_SECONDS,
+        )
+        if self.engine is CLAIMS:
+            await claims.all_gone(self.client)
+        return throughput

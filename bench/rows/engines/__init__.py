@@ -1,0 +1,1 @@
+"""Rows that compare engines on one cluster: in turns where it is about speed, else one after the other."""

@@ -1,0 +1,150 @@
+"""Backend KubeScheduler with engine Plugin: our image in the cluster's own kube-scheduler, and back."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, files
+from tests.e2e.fixtures import WORKERS, await_agreement, minor_of
+from tests.e2e.observe import POLICIES, get, watch_until
+from tests.e2e.product import ROOT, SYSTEM, Product, policy
+from tests.e2e.test_dedicated import await_running, condition
+from tests.e2e.test_dedicated_engine import (
+    allocations,
+    await_bound_by,
+    await_engine,
+)
+from tests.e2e.workloads import create, pod
+
+from gpushare_core.kube import paths
+from gpushare_core.kubernetes_minors import engine_minor
+from gpushare_core.process.version import VERSION
+from gpushare_core.text.json_object import Json
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("has_engine")]
+
+RIGHTS = str(ROOT / "manifests" / "kube-scheduler" / "rights.yaml")
+
+
+@pytest.fixture
+def before(cluster: LocalCluster, product: Product) -> Iterator[dict[str, str]]:
+    """The files of the control plane. They are as before once the policies are gone."""
+    del product
+    found = files(cluster)
+    yield found
+    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=240s", timeout=260)
+    cluster.kubectl("delete", "-f", RIGHTS, "--ignore-not-found")
+    assert files(cluster) == found
+
+
+def asking(engine: str) -> Json:
+    body = policy("default", nodes=WORKERS, cards=2)
+    body["spec"]["scheduler"] = {"backend": "KubeScheduler", "engine": engine}
+    return body
+
+
+def image(cluster: LocalCluster) -> str:
+    """Of kube-scheduler, as its manifest on the host says it."""
+    text = cluster.node_path(CONTROL_PLANE, MANIFEST).read_text()
+    (line,) = [line.strip() for line in text.splitlines() if line.strip().startswith("image: ")]
+    return line.removeprefix("image: ")
+
+
+def our_image(cluster: LocalCluster) -> str:
+    return f"gpushare-scheduler:{VERSION}-{engine_minor(minor_of(cluster))}"
+
+
+def daemon_sets(cluster: LocalCluster) -> list[str]:
+    found = get(cluster, paths.daemon_sets(SYSTEM))["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+def test_before_the_rights_are_there_no_host_is_edited(
+    cluster: LocalCluster, product: Product, before: dict[str, str], namespace: str
+) -> None:
+    product.apply(asking("Plugin"))
+    watch_until(
+        cluster,
+        POLICIES,
+        lambda found: any(
+            said["reason"] == "RightsMissing"
+            for each in found
+            for said in each.get("status", {}).get("conditions", ())
+        ),
+        what="the condition says that rights are missing",
+        seconds=120,
+        describe=lambda found: [each.get("status") for each in found],
+    )
+    assert RIGHTS.removeprefix(f"{ROOT}/") in condition(cluster, "SchedulerConfigured")["message"]
+    assert files(cluster) == before
+
+    cluster.kubectl("apply", "-f", RIGHTS)
+    product.await_ready("default")
+    assert image(cluster) == our_image(cluster)
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    await_running(cluster, namespace, "shares")
+
+
+def test_the_clusters_own_kube_scheduler_places_pods_by_cards_and_is_as_before_in_the_end(
+    cluster: LocalCluster, product: Product, before: dict[str, str], namespace: str
+) -> None:
+    cluster.kubectl("apply", "-f", RIGHTS)
+    stock = image(cluster)
+    product.apply(asking("Plugin"))
+    ready = product.await_ready("default")
+    assert (ready["status"]["backend"], ready["status"]["engine"]) == ("KubeScheduler", "Plugin")
+    assert (
+        f"kube-scheduler ({our_image(cluster)}, engine Plugin) places pods by cards"
+        in (condition(cluster, "SchedulerConfigured")["message"])
+    )
+    assert image(cluster) == our_image(cluster)
+    assert "gpushare-extender" not in daemon_sets(cluster)
+
+    create(cluster, namespace, [pod(f"p{units}", {"main": units}) for units in (16, 9, 7, 0)])
+    pods = await_running(cluster, namespace, "p16", "p9", "p7", "p0")
+    given = allocations([each for name, each in pods.items() if name != "p0"])
+    for name, allocation in given.items():
+        assert sum(allocation["cards"].values()) == int(name.removeprefix("p"))
+        assert allocation["node"] == pods[name]["spec"]["nodeName"]
+    assert "gpushare.io/allocation" not in pods["p0"]["metadata"].get("annotations", {})
+    await_bound_by(cluster, namespace, dict.fromkeys(pods, "default-scheduler"))
+    await_agreement(cluster, namespace)
+
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace)
+    product.delete("default")
+    assert image(cluster) == stock
+    assert files(cluster) == before
+
+
+@pytest.mark.usefixtures("before")
+def test_a_change_of_engine_either_way_moves_no_pod_and_leaves_no_extender_behind(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    cluster.kubectl("apply", "-f", RIGHTS)
+    product.apply(asking("Extender"))
+    await_engine(cluster, product, "Extender")
+    stock = image(cluster)
+    made: list[str] = []
+    for number, engine in enumerate(("Plugin", "Extender", "Plugin")):
+        names = [f"before-{number}", f"during-{number}"]
+        create(cluster, namespace, [pod(names[0], {"main": 3})])
+        product.apply(asking(engine))
+        create(cluster, namespace, [pod(names[1], {"main": 3})])
+        await_engine(cluster, product, engine)
+        made += names
+        await_running(cluster, namespace, *made)
+        await_agreement(cluster, namespace)
+        assert image(cluster) == (our_image(cluster) if engine == "Plugin" else stock)
+        has_keys = [path for path in files(cluster) if path.startswith("gpushare/") and path.endswith(".pem")]
+        assert bool(has_keys) == (engine == "Extender")
+        await_extenders(cluster, 1 if engine == "Extender" else 0)
+
+
+def await_extenders(cluster: LocalCluster, number: int) -> None:
+    """Wait until there are so many DaemonSets of extenders."""
+    wait_until(
+        f"{number} DaemonSets of extenders",
+        lambda: daemon_sets(cluster).count("gpushare-extender") == number,
+        timeout=60,
+    )
