@@ -138,7 +138,7 @@ func (c *Cluster) SetShareNode(node *sharenode.Node) {
 	if before == nil || !slices.Equal(before.Resources, node.Resources) {
 		c.readResources()
 	}
-	c.tell(freed)
+	c.noteFreed(freed)
 }
 
 // DropShareNode says that a node takes no more pods.
@@ -148,8 +148,8 @@ func (c *Cluster) DropShareNode(name string) {
 	c.forgetUnknown(name)
 }
 
-// tell tells of nodes where more may be free, and forgets those of which nothing is known any more.
-func (c *Cluster) tell(freed []string) {
+// noteFreed passes on where more may be free, and forgets the nodes of which nothing is known any more.
+func (c *Cluster) noteFreed(freed []string) {
 	for _, name := range freed {
 		c.forgetUnknown(name)
 		c.freed(name)
@@ -174,7 +174,7 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 		return
 	}
 	if read, isNew := c.read(pod); isNew {
-		c.tell(c.book.SetPod(read))
+		c.noteFreed(c.book.SetPod(read))
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
 	c.adopted[uid] = c.now()
 	c.mutex.Unlock()
 	read, _ := ledger.ReadPod(string(uid), given.Node, annotations, func() cards.Request { return cards.Request{} })
-	c.tell(c.book.SetPod(read))
+	c.noteFreed(c.book.SetPod(read))
 }
 
 // unseenTime is in which a watch usually shows a pod that was there at the start.
@@ -268,13 +268,13 @@ func (c *Cluster) PodGone(uid types.UID) {
 	delete(c.pods, uid)
 	delete(c.adopted, uid)
 	c.mutex.Unlock()
-	c.tell(freed)
+	c.noteFreed(freed)
 }
 
 // Expire frees what pods had that are gone for so long that their nodes' plugins would have reported them. It has to
 // be called from time to time.
 func (c *Cluster) Expire() {
-	c.tell(c.book.Expire(c.now()))
+	c.noteFreed(c.book.Expire(c.now()))
 }
 
 // Leaving returns the UIDs of the pods of a node that are gone or being deleted, and still count there.
@@ -303,7 +303,7 @@ func (c *Cluster) HeldElsewhere(uid types.UID, node string) *ledger.Refusal {
 func (c *Cluster) Reserve(holder *ledger.Holder) error { return c.book.Reserve(holder) }
 
 // Release says that a pod is surely not bound by us. Without effect on what a watch has shown.
-func (c *Cluster) Release(uid types.UID) { c.tell(c.book.Release(string(uid))) }
+func (c *Cluster) Release(uid types.UID) { c.noteFreed(c.book.Release(string(uid))) }
 
 // IsReported says whether the plugin of a node reports a pod: its kubelet has admitted it.
 func (c *Cluster) IsReported(node string, uid types.UID) bool {
@@ -319,8 +319,8 @@ func (c *Cluster) Attempt() uint64 { return c.attempts.Add(1) }
 // Attempts returns the number of the last attempt.
 func (c *Cluster) Attempts() uint64 { return c.attempts.Load() }
 
-// IsNew says that a node is there again: attempts until now may not have seen it.
-func (c *Cluster) IsNew(name string) {
+// NodeReturned says that a node is there again: attempts until now may not have seen it.
+func (c *Cluster) NodeReturned(name string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if node := c.nodes[name]; node != nil {

@@ -204,7 +204,7 @@ func TestNothingIsKeptOfNodesThatAreGone(t *testing.T) {
 	w.PodGone("a")
 	w.now = w.now.Add(ledger.UnreleasedTime)
 	w.Expire()
-	w.IsNew("gpu-1")
+	w.NodeReturned("gpu-1")
 	greatest(w.Known("gpu-1"))
 	if len(w.nodes)+len(w.pods) > 0 {
 		t.Errorf("%d nodes and %d pods are kept", len(w.nodes), len(w.pods))

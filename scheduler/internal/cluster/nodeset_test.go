@@ -51,7 +51,7 @@ func TestASetHasNodesThatComeLater(t *testing.T) {
 	if w.has(again, "gpu-1") {
 		t.Error("the next attempt saw it")
 	}
-	w.IsNew("gpu-1")
+	w.NodeReturned("gpu-1")
 	if !w.has(again, "gpu-1") {
 		t.Error("it was away")
 	}

@@ -45,7 +45,7 @@ func (p *Plugin) afterPodDeleted(_ klog.Logger, _ *v1.Pod, before, _ any) (fwk.Q
 // afterNodeAdded has those woken that fit the node. Where it was away for a while, attempts meanwhile did not see it.
 func (p *Plugin) afterNodeAdded(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if added, is := now.(*v1.Node); is {
-		p.cluster.IsNew(added.Name)
+		p.cluster.NodeReturned(added.Name)
 		p.note(added.Name)
 	}
 	return fwk.QueueSkip, nil

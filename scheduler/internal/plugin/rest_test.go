@@ -223,3 +223,39 @@ func TestUnitsOnAnotherNodeAreFreeAtOnce(t *testing.T) {
 		t.Errorf("noted: %v", noted)
 	}
 }
+
+func TestWhoIsKeptFromANodeByANominatedPodRests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 10))
+	w.create("x", 10, on("gpu-1", "GPU-0", 10))
+	w.create("important", 16, priority(10))
+	w.eventually("x is gone", func() bool { return w.pod("x") == nil })
+	small := numbered("small", 10)
+	for _, name := range small {
+		w.create(name, 6) // 6 are free all the time
+	}
+	for _, name := range small {
+		w.waitRefused(name)
+	}
+	attempts := func() int {
+		sum := 0
+		for _, name := range small {
+			sum += w.attempts.of(name)
+		}
+		return sum
+	}
+	time.Sleep(2 * tickTime)
+	before := attempts()
+	w.report(node("gpu-1", 1, "uid-x", 0, 10)) // as before
+	time.Sleep(3 * tickTime)
+	if now := attempts(); now > before+3 {
+		t.Errorf("%d attempts", now-before)
+	}
+	w.report(node("gpu-1", 1))
+	w.waitBound("important")
+	w.delete("important")
+	w.eventually("two of them are bound", func() bool {
+		bound := slices.DeleteFunc(slices.Clone(small), func(name string) bool { return w.binding(name) == nil })
+		return len(bound) == 2
+	})
+}

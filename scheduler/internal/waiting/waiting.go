@@ -33,8 +33,16 @@ type Pods struct {
 type group struct {
 	asked *cluster.Asked
 	pods  map[types.UID]*entry
-	// open are, by node, those that were woken since a change after which the node fits them.
-	open map[string]map[types.UID]bool
+	// open are the nodes that fit the pods since a change, by name.
+	open map[string]*opening
+}
+
+// opening is a change of a node.
+type opening struct {
+	// woken are those that were woken since.
+	woken map[types.UID]bool
+	// attempt is the number of the last attempt before.
+	attempt uint64
 }
 
 type entry struct {
@@ -45,6 +53,10 @@ type entry struct {
 	attempt uint64
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet
+}
+
+func (e *entry) isUnderWay(nodes Nodes) bool {
+	return e.refusedBy == nil && e.attempt == nodes.Attempts()
 }
 
 // New returns a Pods without any.
@@ -70,14 +82,15 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	}
 	one.group = p.groups[asked.Key()]
 	if one.group == nil {
-		one.group = &group{asked, map[types.UID]*entry{}, map[string]map[types.UID]bool{}}
+		one.group = &group{asked, map[types.UID]*entry{}, map[string]*opening{}}
 		p.groups[asked.Key()] = one.group
 	}
 	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
 }
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
-// the attempt began, and fit now.
+// the attempt began, and fit now. One that refuses a pod that was woken for it keeps the others like it away as well, as
+// where another pod is nominated: nobody else is woken until it changes again.
 func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -87,8 +100,12 @@ func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string
 	}
 	one.refusedBy = by
 	var changed []string
-	for node := range one.group.open {
-		if by.Has(nodes.Place(node)) {
+	for node, opening := range one.group.open {
+		switch {
+		case !by.Has(nodes.Place(node)):
+		case opening.woken[uid]:
+			delete(one.group.open, node)
+		case opening.attempt >= one.attempt:
 			changed = append(changed, node)
 		}
 	}
@@ -108,8 +125,8 @@ func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
 	delete(one.group.pods, uid)
-	for _, woken := range one.group.open {
-		delete(woken, uid)
+	for _, opening := range one.group.open {
+		delete(opening.woken, uid)
 	}
 	if len(one.group.pods) == 0 {
 		delete(p.groups, one.group.asked.Key())
@@ -143,7 +160,7 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 	now := nodes.Known(node)
 	for _, group := range p.groups {
 		if now.Fits(group.asked) {
-			group.open[node] = map[types.UID]bool{}
+			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
 		} else {
 			delete(group.open, node)
 		}
@@ -164,7 +181,8 @@ func (p *Pods) Open() []string {
 	return slices.Compact(nodes)
 }
 
-// Next returns the pods to wake for a node, as many as fit there together, and each once.
+// Next returns the pods to wake for a node, as many as fit there together, and each once. A pod whose attempt is under way
+// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change.
 func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -184,8 +202,10 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 			continue
 		}
 		left.Add(holder)
-		one.group.open[node][one.pod.UID] = true
-		woken = append(woken, one.pod)
+		if !one.isUnderWay(nodes) {
+			one.group.open[node].woken[one.pod.UID] = true
+			woken = append(woken, one.pod)
+		}
 	}
 	return woken
 }
@@ -204,24 +224,21 @@ func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	return found
 }
 
-// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then.
-// The node is open no more where there are none, unless some attempt may end with one.
+// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then, or
+// whose attempt is under way. The node is open no more where there are none.
 func (g *group) candidates(node string, nodes Nodes) []*entry {
 	if !nodes.Known(node).Fits(g.asked) {
 		delete(g.open, node)
 		return nil
 	}
 	var found []*entry
-	place, woken, isUnderWay := nodes.Place(node), g.open[node], false
+	place, woken := nodes.Place(node), g.open[node].woken
 	for uid, one := range g.pods {
-		switch {
-		case one.refusedBy == nil:
-			isUnderWay = isUnderWay || one.attempt == nodes.Attempts()
-		case !woken[uid] && one.refusedBy.Has(place):
+		if one.isUnderWay(nodes) || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
 			found = append(found, one)
 		}
 	}
-	if len(found) == 0 && !isUnderWay {
+	if len(found) == 0 {
 		delete(g.open, node)
 	}
 	return found

@@ -138,6 +138,39 @@ func TestWhatChangesDuringAnAttemptCountsAtItsEnd(t *testing.T) {
 	}
 }
 
+func TestANodeThatRefusesInSpiteOfItsRoomWakesNobodyElse(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.try(pod(name, "8", 0))
+	}
+	expect(t, "two have room", w.change(16), "a", "b")
+	for _, name := range []string{"a", "b"} { // as while another one is nominated for the node
+		attempt := w.nodes.Attempt()
+		w.pods.Add(pod(name, "8", 0), cluster.Ask(pod(name, "8", 0), w.nodes.Resources()), attempt)
+		by := w.nodes.NodeSet(attempt, []string{"gpu-1"})
+		if changed := w.pods.Refused(types.UID(name), by, w.nodes); len(changed) > 0 {
+			t.Errorf("changed: %v", changed)
+		}
+	}
+	expect(t, "it refuses", w.next())
+	expect(t, "it has changed", w.change(16), "a", "b")
+}
+
+func TestAPodWhoseAttemptIsUnderWayKeepsItsPlace(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("less", "6", 0))
+	important := pod("important", "16", 10)
+	attempt := w.nodes.Attempt()
+	w.pods.Add(important, cluster.Ask(important, w.nodes.Resources()), attempt)
+	expect(t, "it may take the room", w.change(16))
+	w.pods.Refused("important", w.nodes.NodeSet(attempt, []string{"gpu-1"}), w.nodes)
+	expect(t, "it was refused by what was before", w.next(), "important")
+	w.pods.Remove("important")
+	expect(t, "it is bound elsewhere", w.next(), "less")
+}
+
 func TestAPodWhoseAttemptFailedByAnErrorIsLeftToTheScheduler(t *testing.T) {
 	w := newWorld()
 	w.report(0)
