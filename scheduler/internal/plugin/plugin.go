@@ -179,6 +179,7 @@ func (p *Plugin) Score(
 	if own == nil {
 		return 0, nil
 	}
+	//lint:ignore SA1019 its successor MaxScore is not in Kubernetes 1.35
 	return own.scores[info.Node().Name] * fwk.MaxNodeScore / cards.Best, nil
 }
 
