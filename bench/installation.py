@@ -21,6 +21,7 @@ UNLIMITED = ("--kube-api-qps=2000", "--kube-api-burst=2000")
 """Of kube-scheduler's client: with its default of 50 a second it waits for itself."""
 READY_SECONDS = 180
 POLICY_KIND = "gpusharepolicy"
+ADMISSION_BINDINGS = "validatingadmissionpolicybindings,mutatingadmissionpolicybindings"
 
 
 def workers(backend: str) -> tuple[str, ...]:
@@ -96,6 +97,24 @@ def _require_engine(found: Json, engine: str) -> None:
         said = {condition["type"]: condition["message"] for condition in status.get("conditions") or ()}
         why = said.get("SchedulerConfigured", "")
         raise NotMeasuredError(f"engine {present} places pods, not {engine}: {why}")
+
+
+def remove_admission(cluster: LocalCluster) -> Json:
+    """Takes the bindings of all admission policies away, and returns them."""
+    found: Json = json.loads(cluster.kubectl("get", ADMISSION_BINDINGS, "-o", "json"))
+    cluster.kubectl("delete", ADMISSION_BINDINGS, "--all")
+    return found
+
+
+def restore_admission(cluster: LocalCluster, removed: Json) -> None:
+    """Puts back what ``remove_admission`` took away."""
+    items = [{**item, "metadata": _given(item["metadata"])} for item in removed["items"]]
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps({**removed, "items": items}))
+
+
+def _given(metadata: Json) -> Json:
+    """Returns what whoever created the object has said of it."""
+    return {name: metadata[name] for name in ("name", "labels", "annotations") if name in metadata}
 
 
 def stop_operator(cluster: LocalCluster) -> None:

@@ -31,6 +31,8 @@ PODS = 8
 """The one node has a card for each."""
 BOUND_SECONDS = 90.0
 POLL_SECONDS = 0.1
+SETTLED_SECONDS = 2.0
+"""Until the scheduler has heard of the nodes: in life they have been there for long."""
 
 
 async def attempts(cluster: Ground) -> list[Figure]:
@@ -42,6 +44,7 @@ async def attempts(cluster: Ground) -> list[Figure]:
     try:
         await for_each(added, lambda index: _add(client, index, _held()))
         await _add(client, wanted, Layout(nodes=1, pods_per_node=0, full_every=wanted + 2))
+        await asyncio.sleep(SETTLED_SECONDS)
         found = [await _placed(cluster, f"one-node-{number}") for number in range(PODS)]
     finally:
         await _remove_pods(client)

@@ -152,8 +152,9 @@ def test_pods_ask_for_what_kube_scheduler_scores() -> None:
 
 @pytest.mark.parametrize(("attempts", "reached"), [(1, True), (3, False)])
 async def test_attempts_are_kube_schedulers_own_count(
-    cluster: PretendCluster, *, attempts: int, reached: bool
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch, *, attempts: int, reached: bool
 ) -> None:
+    monkeypatch.setattr(one_node, "SETTLED_SECONDS", 0.0)
     cluster.scheduler.attempts = attempts
     at_once, most, longest = await one_node.attempts(cluster)
     assert (most.measured, at_once.reached) == (attempts, reached)
