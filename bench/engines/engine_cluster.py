@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench import bench_cluster, installation, schedule_throughput
-from bench.bench_cluster import BenchCluster, Setting
-from bench.cluster_objects import Layout
+from bench import schedule_throughput
+from bench.cluster import bench_cluster, installation
+from bench.cluster.bench_cluster import BenchCluster, Setting
+from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
 from bench.engines.access import Access, access_for
 from bench.engines.engine import CLAIMS, EXTENDER, Engine
 from bench.engines.programs import CONFIGURATION, Pod, read_document
 from bench.engines.running_engine import RUN_SECONDS, RunningEngine
-from bench.figures import NotMeasuredError
 from bench.fill_cluster import fill_share_nodes
-from bench.once import Once
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.once import Once
+from bench.measuring.size import Size
 from bench.schedule_throughput import Throughput
-from bench.size import Size
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_localcluster.build.binary import SCHEDULER, ensure_program

@@ -4,17 +4,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import process_use, schedule_throughput
-from bench.bench_cluster import BenchCluster
-from bench.cluster_objects import Layout
+from bench import schedule_throughput
+from bench.cluster.bench_cluster import BenchCluster
+from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
 from bench.engines.engine import CLAIMS, PLUGIN, Engine
 from bench.engines.process import Served
-from bench.figures import NotMeasuredError
-from bench.process_use import ProcessUse
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.size import Size
+from bench.readings import process_use
+from bench.readings.process_use import ProcessUse
+from bench.readings.scheduler_metrics import failed_attempts
 from bench.schedule_throughput import Throughput
-from bench.scheduler_metrics import failed_attempts
-from bench.size import Size
 
 from gpushare_core.audit.readers import read_scheduler_ledger
 from gpushare_core.audit.records import LedgerRecord

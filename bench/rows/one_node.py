@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
-from bench.concurrency import for_each
-from bench.figures import Figure, NotMeasuredError, at_least
+from bench.cluster.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
+from bench.cluster.concurrency import for_each
+from bench.cluster.ground import Ground
+from bench.cluster.waiting_pods import is_refused
 from bench.fill_cluster import create_node, create_share_node
-from bench.ground import Ground
-from bench.prometheus_text import total
-from bench.waiting_pods import is_refused
+from bench.measuring.figures import Figure, NotMeasuredError, at_least
+from bench.readings.prometheus_text import total
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

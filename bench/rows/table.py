@@ -5,36 +5,21 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from bench import bench_cluster
-from bench.bench_cluster import BenchCluster, Setting
-from bench.cluster_objects import Layout
+from bench.cluster import bench_cluster
+from bench.cluster.bench_cluster import BenchCluster, Setting
+from bench.cluster.cluster_objects import Layout
+from bench.cluster.installation import UNLIMITED
 from bench.engines import engine_cluster
 from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
 from bench.engines.engine_cluster import EngineCluster
-from bench.installation import UNLIMITED
-from bench.rows import (
-    candidates,
-    churn,
-    command_line,
-    extender_books,
-    hook,
-    one_node,
-    pending,
-    plugin,
-    pods,
-    policy,
-    program_starts,
-    scale,
-    storm,
-    throughput,
-    workplace,
-)
+from bench.measuring.runner import Row, Stage
+from bench.measuring.size import FULL, Size
+from bench.rows import candidates, churn, command_line, one_node, pending, pods, policy, storm, throughput
 from bench.rows.engines import exactness, preemption, resources, waiting
 from bench.rows.engines.throughput import shared as shared_by_engine
 from bench.rows.policy import PolicyCluster
-from bench.rows.scale_extender import sampled
-from bench.runner import Row, Stage
-from bench.size import FULL, Size
+from bench.rows.programs import extender_books, hook, plugin, program_starts, scale, workplace
+from bench.rows.programs.scale_extender import sampled
 
 HOUR = 3600.0
 CANDIDATE_NODES = 1000
@@ -123,8 +108,7 @@ def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
 
 
 def _engines(size: Size) -> Iterator[Stage[EngineCluster]]:
-    """Clusters with one engine after the other, beside plain pods. The first one waits for the scheduler to be
-    compiled."""
+    """Clusters with one engine after the other. The first one waits for the scheduler to be compiled."""
     for nodes in size.nodes:
         entered = partial(engine_cluster.entered, Layout(nodes=nodes), size)
         yield Stage(

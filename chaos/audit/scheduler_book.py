@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from bench import node_network
+from bench.readings import node_network
 
 from chaos.quiet import is_true
 from chaos.world import SYSTEM, World

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from bench.cluster_objects import NAMESPACE, PlacedPod, node_name, pending_pod
+from bench.cluster.cluster_objects import NAMESPACE, PlacedPod, node_name, pending_pod
+from bench.cluster.waiting_pods import remove_pod, with_cpus
 from bench.engines.engine import Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.nodes import NOBODY, AddedNode, Cards, added, bound
-from bench.figures import Figure, NotMeasuredError, at_least, at_most, ratio
-from bench.waiting_pods import remove_pod, with_cpus
+from bench.measuring.figures import Figure, NotMeasuredError, at_least, at_most, ratio
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.bench_cluster import bound
+from bench.cluster.bench_cluster import bound
 from bench.engines.engine import IN_PLACE, PLUGIN, STOCK, Engine
 from bench.engines.engine_cluster import EngineCluster
-from bench.figures import Figure, at_least, at_most, ratio
-from bench.scheduler_metrics import heap
+from bench.measuring.figures import Figure, at_least, at_most, ratio
+from bench.readings.scheduler_metrics import heap
 
 MORE_MIB = 64.0
 ORDINARY = at_least(0.98)

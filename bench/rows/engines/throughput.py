@@ -9,8 +9,8 @@ from bench.engines import processor
 from bench.engines.engine import Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.running_engine import RUN_SECONDS
-from bench.figures import Figure, Target, at_least, ratio
-from bench.percentiles import Percentiles
+from bench.measuring.figures import Figure, Target, at_least, ratio
+from bench.measuring.percentiles import Percentiles
 from bench.schedule_throughput import Throughput
 
 LARGE = 5000

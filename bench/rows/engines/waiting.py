@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from bench.bench_cluster import UNITS
-from bench.cluster_objects import NAMESPACE, PlacedPod, pending_pod
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE, PlacedPod, pending_pod
+from bench.cluster.waiting_pods import LABEL, Unfit, refused, remove_pod, too_large_for_cards, too_many_cpus
 from bench.engines.access import Access
 from bench.engines.engine import PLUGIN, Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.nodes import NOBODY, AddedNode, Cards, added, bound
 from bench.engines.running_engine import RUN_SECONDS, RunningEngine
-from bench.figures import Figure, at_least, at_most, ratio
+from bench.measuring.figures import Figure, at_least, at_most, ratio
+from bench.readings.scheduler_metrics import queued_between, refused_attempts, waiting_to_be_tried
 from bench.schedule_throughput import Throughput
-from bench.scheduler_metrics import queued_between, refused_attempts, waiting_to_be_tried
-from bench.waiting_pods import LABEL, Unfit, refused, remove_pod, too_large_for_cards, too_many_cpus
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 from bench import schedule_throughput
-from bench.cluster_objects import NAMESPACE
+from bench.cluster.cluster_objects import NAMESPACE
+from bench.cluster.waiting_pods import LABEL, UNFIT_UNITS, Unfit
 from bench.engines import processor
 from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
 from bench.engines.running_engine import RunningEngine
-from bench.figures import Figure, NotMeasuredError
-from bench.percentiles import Percentiles
+from bench.measuring.figures import Figure, NotMeasuredError
+from bench.measuring.percentiles import Percentiles
 from bench.rows import one_node, storm
 from bench.rows.engines import exactness, preemption, resources, throughput, waiting
 from bench.schedule_throughput import Throughput
-from bench.waiting_pods import LABEL, UNFIT_UNITS, Unfit
 from tests.fakes.engine_cluster import PretendEngines, pretend_engines
 
 from gpushare_core.dialects.gpushare import GPUSHARE

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bench.bench_cluster import UNITS
-from bench.cluster_objects import NAMESPACE, Layout, PlacedPod, card_uuid, node_name, pending_pod
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE, Layout, PlacedPod, card_uuid, node_name, pending_pod
+from bench.cluster.installation import policy, remove_admission, restore_admission
 from bench.engines import claims, configuration, processor
 from bench.engines.engine import CLAIMS, EXTENDER, IN_PLACE, PLUGIN, STOCK, judged
 from bench.engines.nodes import Cards, binding
 from bench.engines.processor import ProgramUse
 from bench.engines.programs import CONFIGURATION, read_document
-from bench.figures import Figure, NotMeasuredError, at_least, at_most
-from bench.installation import policy, remove_admission, restore_admission
-from bench.percentiles import Percentiles
+from bench.measuring.figures import Figure, NotMeasuredError, at_least, at_most
+from bench.measuring.percentiles import Percentiles
 from bench.rows.engines import exactness, preemption, resources, throughput, waiting
 from bench.rows.engines.exactness import Burst
 from bench.rows.engines.preemption import PLAIN, PRIORITIES, SHARED, Preempted, Tenant

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from bench.__main__ import measure, parse
-from bench.figures import Figure, at_most
+from bench.measuring.figures import Figure, at_most
+from bench.measuring.runner import Row, Selection, Stage, selected
+from bench.measuring.size import FULL, QUICK, Size, with_nodes
 from bench.rows.table import names, stages
-from bench.runner import Row, Selection, Stage, selected
-from bench.size import FULL, QUICK, Size, with_nodes
 
 ROWS = {
     "start",

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import audit_log
-from bench.figures import NotMeasuredError
+from bench.measuring.figures import NotMeasuredError
+from bench.readings import audit_log
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.process.version import VERSION
@@ -14,7 +14,7 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 from gpushare_localcluster.scheduler import add_scheduler
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORKER = "gpu-1"
 CONTROL_PLANE = "control-plane-1"
 UNLIMITED = ("--kube-api-qps=2000", "--kube-api-burst=2000")
