@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bench.figures import Outcome, exit_code
-from bench.machine_speed import MachineSpeed
-from bench.report import durations, markdown, summary
+from bench.measuring.figures import Outcome, exit_code
+from bench.measuring.machine_speed import MachineSpeed
+from bench.measuring.report import durations, markdown, summary
+from bench.measuring.runner import Selection, Stage, names, run, selected, unknown
+from bench.measuring.size import SIZES, with_nodes
 from bench.rows.table import names as known_rows
 from bench.rows.table import stages
-from bench.runner import Selection, Stage, names, run, selected, unknown
-from bench.size import SIZES, with_nodes
 
 LOOK_SECONDS = 10.0
 """Between two looks at the machine, which take 0.7 s each: several rows are measured in less."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 import msgspec
-from bench.cluster_objects import NAMESPACE, Layout, share_node, share_node_status
+from bench.cluster.cluster_objects import NAMESPACE, Layout, share_node, share_node_status
 from bench.peers.objects import merged
 
 from gpushare_core.audit.auditor import status_differences

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from bench.cluster_objects import (
+from bench.cluster.cluster_objects import (
     NAMESPACE,
     Layout,
     PlacedPod,
@@ -21,7 +21,7 @@ from bench.cluster_objects import (
     share_node,
     share_node_status,
 )
-from bench.concurrency import for_each
+from bench.cluster.concurrency import for_each
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from bench.cluster_objects import (
+from bench.cluster.cluster_objects import (
     MOMENT,
     NAMESPACE,
     Layout,
@@ -24,7 +24,7 @@ from bench.cluster_objects import (
     share_node_status,
 )
 from bench.filter_latency import filter_request
-from bench.percentiles import Percentiles
+from bench.measuring.percentiles import Percentiles
 from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES

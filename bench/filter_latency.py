@@ -17,9 +17,9 @@ from pathlib import Path
 from socket import create_connection as connect
 from urllib.parse import urlsplit
 
-from bench.cluster_objects import Layout, node_name, pending_pod
-from bench.percentiles import Percentiles
-from bench.process_use import mebibytes
+from bench.cluster.cluster_objects import Layout, node_name, pending_pod
+from bench.measuring.percentiles import Percentiles
+from bench.readings.process_use import mebibytes
 from jh2.config import H2Configuration
 from jh2.connection import H2Connection
 from jh2.events import ConnectionTerminated, DataReceived, StreamEnded, StreamReset

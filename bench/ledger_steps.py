@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from bench.cluster_objects import Layout, PlacedPod, node_name, share_node, share_node_status
+from bench.cluster.cluster_objects import Layout, PlacedPod, node_name, share_node, share_node_status
 from bench.filter_cost import encoded, filtered, metadata, timed
 from bench.filter_latency import filter_request
-from bench.rows.extender_process import SAMPLE, UNITS
-from bench.rows.scale_extender import sampled
+from bench.rows.programs.extender_process import SAMPLE, UNITS
+from bench.rows.programs.scale_extender import sampled
 
 from gpushare_core.audit.difference import LASTING_SECONDS
 from gpushare_core.scheduling.ledger.ledger import Ledger

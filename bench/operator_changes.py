@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench.cluster_objects import Layout, node_name
-from bench.operator_cluster import NAMESPACE, POLICY, MemoryClient, MemoryCluster
+from bench.cluster.cluster_objects import Layout, node_name
+from bench.peers.operator_cluster import NAMESPACE, POLICY, MemoryClient, MemoryCluster
 
 from gpushare_core.kube import paths
 from gpushare_core.process.clock import utc_now

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.__main__ import measure
-from bench.rows.scale import stages
-from bench.size import FULL
+from bench.measuring.size import FULL
+from bench.rows.programs.scale import stages
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.cluster_objects import NAMESPACE, pending_pod
-from bench.concurrency import for_each
-from bench.percentiles import Percentiles
+from bench.cluster.cluster_objects import NAMESPACE, pending_pod
+from bench.cluster.concurrency import for_each
+from bench.measuring.percentiles import Percentiles
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

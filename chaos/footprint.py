@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 
-from bench.footprint import measure
+from bench.readings.footprint import measure
 
 from chaos.world import World
 from gpushare_localcluster.errors import LocalClusterError

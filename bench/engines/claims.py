@@ -4,9 +4,9 @@ places."""
 import asyncio
 import time
 
-from bench.cluster_objects import NAMESPACE, Layout, node_name
-from bench.concurrency import for_each
-from bench.figures import NotMeasuredError
+from bench.cluster.cluster_objects import NAMESPACE, Layout, node_name
+from bench.cluster.concurrency import for_each
+from bench.measuring.figures import NotMeasuredError
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.text.json_object import Json

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from bench.bench_cluster import UNITS
+from bench.cluster.bench_cluster import UNITS
 from bench.engines import configuration
 from bench.engines.claims import with_claim
-from bench.figures import Figure
+from bench.measuring.figures import Figure
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json

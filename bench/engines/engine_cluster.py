@@ -8,24 +8,28 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench import bench_cluster, installation, schedule_throughput
-from bench.bench_cluster import BenchCluster, Setting
-from bench.cluster_objects import Layout
+from bench import schedule_throughput
+from bench.cluster import bench_cluster, installation
+from bench.cluster.bench_cluster import BenchCluster, Setting
+from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
 from bench.engines.access import Access, access_for
-from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
+from bench.engines.engine import CLAIMS, EXTENDER, Engine
 from bench.engines.programs import CONFIGURATION, Pod, read_document
 from bench.engines.running_engine import RUN_SECONDS, RunningEngine
-from bench.figures import NotMeasuredError
 from bench.fill_cluster import fill_share_nodes
-from bench.once import Once
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.once import Once
+from bench.measuring.size import Size
 from bench.schedule_throughput import Throughput
-from bench.size import Size
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_localcluster.build.binary import SCHEDULER, ensure_program
 from gpushare_localcluster.build.minors import Minor, chosen_minor
 from gpushare_localcluster.cluster import to_stderr
+
+ADMISSION_SECONDS = 3.0
+"""Until an API server admits by other policies than before: it looks once a second."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,12 +55,6 @@ class EngineCluster:
     def layout(self) -> Layout:
         return self.base.layout
 
-    @property
-    def engines(self) -> tuple[Engine, ...]:
-        """Those that are compared by their rates, on this version of Kubernetes."""
-        has_claims = self.base.cluster.kubernetes.number >= claims.FIRST_MINOR
-        return (PLUGIN, EXTENDER, CLAIMS) if has_claims else (PLUGIN, EXTENDER)
-
     async def access(self) -> Access:
         """Returns how to reach the API server as our kube-scheduler."""
         return await self._access.get("scheduler", partial(access_for, self.base.cluster, self.folder))
@@ -71,6 +69,18 @@ class EngineCluster:
         await self.base.thread(installation.stop_operator, cluster)
         # An operator without a policy takes back what no policy asked for.
         await fill_share_nodes(self.client, self.layout)
+
+    @asynccontextmanager
+    async def without_admission(self) -> AsyncIterator[None]:
+        """The product's admission policies are not in force while entered."""
+        cluster = self.base.cluster
+        removed = await self.base.thread(installation.remove_admission, cluster)
+        try:
+            await asyncio.sleep(ADMISSION_SECONDS)
+            yield
+        finally:
+            await self.base.thread(installation.restore_admission, cluster, removed)
+            await asyncio.sleep(ADMISSION_SECONDS)
 
     async def plain(self) -> Throughput:
         """Has the cluster's own kube-scheduler place pods that ask for nothing of ours.
@@ -103,6 +113,10 @@ class EngineCluster:
             yield found
 
     async def _offer_claims(self) -> None:
+        if (minor := self.base.cluster.kubernetes).number < claims.FIRST_MINOR:
+            raise NotMeasuredError(
+                f"Kubernetes {minor.name} has no claims of consumable capacity, 1.36 has them"
+            )
         await claims.offer(self.client, self.layout, units=bench_cluster.UNITS)
 
 

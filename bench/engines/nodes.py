@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from bench.cluster_objects import (
+from bench.cluster.cluster_objects import (
     NAMESPACE,
     RUNNING,
     Layout,
@@ -15,8 +15,8 @@ from bench.cluster_objects import (
     share_node,
     share_node_status,
 )
+from bench.cluster.waiting_pods import remove_pod
 from bench.fill_cluster import create_node
-from bench.waiting_pods import remove_pod
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import node_network
-from bench.bench_cluster import SCHEDULER_PORT
-from bench.programs import START_SECONDS, ProgramEndedError, last_words, program
+from bench.cluster.bench_cluster import SCHEDULER_PORT
+from bench.peers.programs import START_SECONDS, ProgramEndedError, last_words, program
+from bench.readings import node_network
 
 from gpushare_localcluster.cluster import LocalCluster
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.process_use import cpu_seconds
+from bench.readings.process_use import cpu_seconds
 
 from gpushare_localcluster.processes import PROC, below, running
 

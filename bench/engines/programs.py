@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from bench.bench_cluster import SCHEDULER_PORT
+from bench.cluster.bench_cluster import SCHEDULER_PORT
 from bench.engines import configuration
 from bench.engines.access import Access
 from bench.engines.process import Served, scheduler_command, served
-from bench.programs import ROOT, script, seconds_to_end
+from bench.peers.programs import ROOT, script, seconds_to_end
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER, EXTENDER_PORT, NAMESPACE
 from gpushare_core.dialects.gpushare import GPUSHARE

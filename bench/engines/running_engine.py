@@ -1,25 +1,30 @@
 """An engine at work, as rows see it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import process_use, schedule_throughput
-from bench.bench_cluster import BenchCluster
-from bench.cluster_objects import Layout
+from bench import schedule_throughput
+from bench.cluster.bench_cluster import BenchCluster
+from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
-from bench.engines.engine import CLAIMS, Engine
+from bench.engines.engine import CLAIMS, PLUGIN, Engine
 from bench.engines.process import Served
-from bench.process_use import ProcessUse
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.size import Size
+from bench.readings import process_use
+from bench.readings.process_use import ProcessUse
+from bench.readings.scheduler_metrics import failed_attempts
 from bench.schedule_throughput import Throughput
-from bench.scheduler_metrics import failed_attempts
-from bench.size import Size
 
+from gpushare_core.audit.readers import read_scheduler_ledger
 from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.kube.client import KubeClient
 
 WARM_SHARE = 4
 """Of the pods of a run one in so many warms a new scheduler up."""
 RUN_SECONDS = 120.0
+SHOWN = "/configz"
 
 
 @dataclass(slots=True)
@@ -73,8 +78,17 @@ class RunningEngine:
         return process_use.of_process(found.pid)
 
     async def ledger(self) -> Mapping[str, LedgerRecord]:
-        """What the plugin counts is the scheduler's own view, and of the extender nobody asks it here."""
-        return {}
+        """Of the plugin what kube-scheduler shows; of other engines nobody asks it here.
+
+        Raises:
+            NotMeasuredError: it does not know yet what is free.
+        """
+        if self.engine is not PLUGIN or not self.process:
+            return {}
+        found = read_scheduler_ledger(json.loads(await self.process.read(SHOWN)))
+        if found is None:
+            raise NotMeasuredError("kube-scheduler with the plugin does not know yet what is free")
+        return found
 
     async def warm_up(self) -> None:
         """Returns when the engine has placed its first pods, and is as fast as it will be."""

@@ -1,1 +1,1 @@
-"""What the programs talk to when they are measured without a cluster."""
+"""Programs as processes of their own, and what they talk to when there is no cluster."""

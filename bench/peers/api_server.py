@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from bench.cluster_objects import (
+from bench.cluster.cluster_objects import (
     MOMENT,
     Layout,
     PlacedPod,
@@ -21,7 +21,7 @@ from bench.cluster_objects import (
     running_status,
     share_node_status,
 )
-from bench.cluster_objects import share_node as new_share_node
+from bench.cluster.cluster_objects import share_node as new_share_node
 from bench.peers.objects import Objects, Place, Stored, Wanted, merged, place
 
 from gpushare_core.kube import paths

@@ -1,1 +1,1 @@
-"""The rows of the table of targets: each measures, and leaves the judgement to ``bench.figures``."""
+"""The rows of the table of targets: each measures, and ``bench.measuring.figures`` judges."""

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.bench_cluster import UNITS, BenchCluster, bound
-from bench.cluster_objects import NAMESPACE, RARE_IMAGE, ZONES, has_rare_image, node_name, zone
-from bench.concurrency import for_each
-from bench.figures import Figure
+from bench.cluster.bench_cluster import UNITS, BenchCluster, bound
+from bench.cluster.cluster_objects import NAMESPACE, RARE_IMAGE, ZONES, has_rare_image, node_name, zone
+from bench.cluster.concurrency import for_each
+from bench.measuring.figures import Figure
 from bench.schedule_throughput import Throughput, measure
 
 from gpushare_core.kube import paths

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.bench_cluster import UNITS
-from bench.card_sums import CardSums, shares_of
-from bench.cluster_objects import NAMESPACE, pending_pod
-from bench.figures import Figure, NotMeasuredError, at_most, ratio
-from bench.ground import Ground
-from bench.percentiles import Percentiles
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE, pending_pod
+from bench.cluster.ground import Ground
+from bench.measuring.figures import Figure, NotMeasuredError, at_most, ratio
+from bench.measuring.percentiles import Percentiles
+from bench.readings.card_sums import CardSums, shares_of
 from bench.rows.storm import every_pod
 
 from gpushare_core.audit.auditor import differences, seen_twice

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.bench_cluster import BenchCluster
-from bench.cluster_objects import NAMESPACE, node_name, pending_pod
-from bench.figures import Figure, NotMeasuredError, at_most
-from bench.programs import printed_json, script
+from bench.cluster.bench_cluster import BenchCluster
+from bench.cluster.cluster_objects import NAMESPACE, node_name, pending_pod
+from bench.measuring.figures import Figure, NotMeasuredError, at_most
+from bench.peers.programs import printed_json, script
 
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
@@ -88,6 +88,6 @@ async def _runs(cluster: BenchCluster, command: Sequence[str], folder: Path) -> 
     options = ("--kubeconfig", cluster.cluster.kubeconfig, "--request-timeout", "60s")
     program = (runs, script("kubectl-gpushare"), *words, *options)
     log = folder / "log"
-    found = await printed_json("bench.command_use", *program, log=log, deadline=RUN_SECONDS * runs)
+    found = await printed_json("bench.readings.command_use", *program, log=log, deadline=RUN_SECONDS * runs)
     taken: list[Json] = found["runs"]
     return taken

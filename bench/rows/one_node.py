@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
-from bench.concurrency import for_each
-from bench.figures import Figure, NotMeasuredError, at_least
+from bench.cluster.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
+from bench.cluster.concurrency import for_each
+from bench.cluster.ground import Ground
+from bench.cluster.waiting_pods import is_refused
 from bench.fill_cluster import create_node, create_share_node
-from bench.ground import Ground
-from bench.prometheus_text import total
-from bench.waiting_pods import is_refused
+from bench.measuring.figures import Figure, NotMeasuredError, at_least
+from bench.readings.prometheus_text import total
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
@@ -31,6 +31,8 @@ PODS = 8
 """The one node has a card for each."""
 BOUND_SECONDS = 90.0
 POLL_SECONDS = 0.1
+SETTLED_SECONDS = 2.0
+"""Until the scheduler has heard of the nodes: in life they have been there for long."""
 
 
 async def attempts(cluster: Ground) -> list[Figure]:
@@ -42,6 +44,7 @@ async def attempts(cluster: Ground) -> list[Figure]:
     try:
         await for_each(added, lambda index: _add(client, index, _held()))
         await _add(client, wanted, Layout(nodes=1, pods_per_node=0, full_every=wanted + 2))
+        await asyncio.sleep(SETTLED_SECONDS)
         found = [await _placed(cluster, f"one-node-{number}") for number in range(PODS)]
     finally:
         await _remove_pods(client)

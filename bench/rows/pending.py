@@ -3,12 +3,12 @@
 import asyncio
 import statistics
 
-from bench.bench_cluster import UNITS, BenchCluster, bound, median, rate
-from bench.cluster_objects import NAMESPACE
-from bench.figures import Figure, at_least, at_most, ratio
+from bench.cluster.bench_cluster import UNITS, BenchCluster, bound, median, rate
+from bench.cluster.cluster_objects import NAMESPACE
+from bench.cluster.waiting_pods import refused, too_large_for_cards, versions
+from bench.measuring.figures import Figure, at_least, at_most, ratio
+from bench.readings.scheduler_metrics import attempts, waiting_to_be_tried
 from bench.schedule_throughput import measure
-from bench.scheduler_metrics import attempts, waiting_to_be_tried
-from bench.waiting_pods import refused, too_large_for_cards, versions
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.request import ApiRequest

@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 
-from bench import installation, start_latency
-from bench.audit_log import Write, counted
-from bench.bench_cluster import BenchCluster
-from bench.figures import Figure, NotMeasuredError, at_most, ratio
-from bench.percentiles import Percentiles
+from bench.cluster import installation, start_latency
+from bench.cluster.bench_cluster import BenchCluster
+from bench.measuring.figures import Figure, NotMeasuredError, at_most, ratio
+from bench.measuring.percentiles import Percentiles
+from bench.readings.audit_log import Write, counted
 
 NAMESPACE = "bench-writes"
 QUIET_SECONDS = 3.0

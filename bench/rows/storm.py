@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator
 
-from bench.bench_cluster import UNITS
-from bench.card_sums import overcommitted
-from bench.cluster_objects import NAMESPACE
-from bench.figures import Figure, at_least, at_most
-from bench.ground import Ground
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE
+from bench.cluster.ground import Ground
+from bench.measuring.figures import Figure, at_least, at_most
+from bench.readings.card_sums import overcommitted
 from bench.schedule_throughput import Throughput, measure
 
 from gpushare_core.kube import paths

@@ -5,36 +5,21 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from bench import bench_cluster
-from bench.bench_cluster import BenchCluster, Setting
-from bench.cluster_objects import Layout
+from bench.cluster import bench_cluster
+from bench.cluster.bench_cluster import BenchCluster, Setting
+from bench.cluster.cluster_objects import Layout
+from bench.cluster.installation import UNLIMITED
 from bench.engines import engine_cluster
-from bench.engines.engine import EXTENDER, PLUGIN, Engine
+from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
 from bench.engines.engine_cluster import EngineCluster
-from bench.installation import UNLIMITED
-from bench.rows import (
-    candidates,
-    churn,
-    command_line,
-    extender_books,
-    hook,
-    one_node,
-    pending,
-    plugin,
-    pods,
-    policy,
-    program_starts,
-    scale,
-    storm,
-    throughput,
-    workplace,
-)
+from bench.measuring.runner import Row, Stage
+from bench.measuring.size import FULL, Size
+from bench.rows import candidates, churn, command_line, one_node, pending, pods, policy, storm, throughput
 from bench.rows.engines import exactness, preemption, resources, waiting
-from bench.rows.engines.throughput import shared as shared_by_engines
+from bench.rows.engines.throughput import shared as shared_by_engine
 from bench.rows.policy import PolicyCluster
-from bench.rows.scale_extender import sampled
-from bench.runner import Row, Stage
-from bench.size import FULL, Size
+from bench.rows.programs import extender_books, hook, plugin, program_starts, scale, workplace
+from bench.rows.programs.scale_extender import sampled
 
 HOUR = 3600.0
 CANDIDATE_NODES = 1000
@@ -123,21 +108,28 @@ def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
 
 
 def _engines(size: Size) -> Iterator[Stage[EngineCluster]]:
-    """Clusters on which engines take turns. The first one waits for the scheduler to be compiled."""
+    """Clusters with one engine after the other. The first one waits for the scheduler to be compiled."""
     for nodes in size.nodes:
         entered = partial(engine_cluster.entered, Layout(nodes=nodes), size)
         yield Stage(
-            f"{nodes:,} nodes, engines in turns", entered, tuple(_engine_rows(size, nodes)), 900.0 + nodes
+            f"{nodes:,} nodes, engines beside plain pods",
+            entered,
+            tuple(_engine_rows(size, nodes)),
+            900.0 + nodes,
         )
 
 
 def _engine_rows(size: Size, nodes: int) -> Iterator[Row[EngineCluster]]:
-    yield Row("engine-shared", "Shared pods of each engine beside plain ones", shared_by_engines, HOUR)
+    """Rows of engine Plugin have the plain names; those of others say whose they are."""
+    for engine, suffix in (PLUGIN, ""), (EXTENDER, "-extender"), (CLAIMS, "-claims"):
+        measure = partial(shared_by_engine, engine=engine)
+        title = f"Shared pods beside plain ones, {_named(engine)}"
+        yield Row(f"engine-shared{suffix}", title, measure, HOUR)
     for count in size.waiting:
         measure = partial(waiting.beside, count=count)
-        yield Row("engine-waiting", f"Beside {count:,} pods that cannot be bound", measure, 2 * HOUR)
-    for engine in (PLUGIN, EXTENDER):
-        yield from _rows_of_engine(engine, size, nodes)
+        yield Row(f"engine-waiting-{count}", f"Beside {count:,} pods that cannot be bound", measure, 2 * HOUR)
+    yield from _rows_of_engine(PLUGIN, size, nodes)
+    yield from _rows_of_engine(EXTENDER, size, nodes, suffix="-extender")
     yield Row("engine-ordinary", "Ordinary pods, with and without the plugin", resources.ordinary, HOUR)
     if nodes == max(size.nodes):
         yield Row("engine-memory", "Memory of kube-scheduler with the plugin", resources.memory, HOUR)
@@ -146,22 +138,25 @@ def _engine_rows(size: Size, nodes: int) -> Iterator[Row[EngineCluster]]:
         yield Row("engine-churn", "Churn, engine Plugin", measure, size.churn_seconds + HOUR / 2)
 
 
-def _rows_of_engine(engine: Engine, size: Size, nodes: int) -> Iterator[Row[EngineCluster]]:
+def _rows_of_engine(
+    engine: Engine, size: Size, nodes: int, *, suffix: str = ""
+) -> Iterator[Row[EngineCluster]]:
     """What needs no turns: what is exact is so whatever the machine does meanwhile."""
-    named, on_engine = f"engine {engine.name}", partial(exactness.on_engine, engine=engine)
+    named, on_engine = _named(engine), partial(exactness.on_engine, engine=engine)
     storms, one = partial(on_engine, measured=storm.storm), partial(on_engine, measured=one_node.attempts)
-    attempts, preempt = (
-        partial(waiting.attempts, engine=engine),
-        partial(preemption.preemption, engine=engine),
-    )
-    yield Row("engine-attempts", f"Attempts of pods that wait, {named}", attempts, HOUR)
-    yield Row("engine-preemption", f"A card is freed, {named}", preempt, HOUR / 2)
-    yield Row("engine-storm", f"Storm of binds, {named}", storms, _seconds(nodes))
-    yield Row(
-        "engine-bursts", f"Halves of cards, {named}", partial(exactness.bursts, engine=engine), HOUR / 4
-    )
+    attempts = partial(waiting.attempts, engine=engine)
+    preempt = partial(preemption.preemption, engine=engine)
+    bursts = partial(exactness.bursts, engine=engine)
+    yield Row(f"engine-attempts{suffix}", f"Attempts of pods that wait, {named}", attempts, HOUR)
+    yield Row(f"engine-preemption{suffix}", f"A card is freed, {named}", preempt, HOUR / 2)
+    yield Row(f"engine-storm{suffix}", f"Storm of binds, {named}", storms, _seconds(nodes))
+    yield Row(f"engine-bursts{suffix}", f"Halves of cards, {named}", bursts, HOUR / 4)
     if nodes == max(size.nodes):
-        yield Row("engine-one-node", f"One node fits, {named}", one, HOUR / 2)
+        yield Row(f"engine-one-node{suffix}", f"One node fits, {named}", one, HOUR / 2)
+
+
+def _named(engine: Engine) -> str:
+    return engine.name if engine is CLAIMS else f"engine {engine.name}"
 
 
 def _pending() -> Row[BenchCluster]:

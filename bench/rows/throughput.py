@@ -2,8 +2,8 @@
 
 import statistics
 
-from bench.bench_cluster import BenchCluster, Run, bound, median, rate
-from bench.figures import Figure, Target, at_least, at_most, ratio
+from bench.cluster.bench_cluster import BenchCluster, Run, bound, median, rate
+from bench.measuring.figures import Figure, Target, at_least, at_most, ratio
 from bench.rows.pods import settled
 from bench.schedule_throughput import Throughput, measure
 

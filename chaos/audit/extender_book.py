@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.node_network import inside_network
+from bench.readings.node_network import inside_network
 
 from chaos.plan.known import CONTROL_PLANES
 from gpushare_core.api.names import EXTENDER_PORT

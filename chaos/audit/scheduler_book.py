@@ -4,16 +4,15 @@ import asyncio
 import contextlib
 import http.client
 import json
-import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from bench import node_network
+from bench.readings import node_network
 
 from chaos.quiet import is_true
 from chaos.world import SYSTEM, World
 from gpushare_core.api.names import COMPONENT_LABEL
-from gpushare_core.audit.readers import NO_NAMES, read_ledger
+from gpushare_core.audit.readers import read_scheduler_ledger
 from gpushare_core.audit.records import LedgerRecord, PodKey
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.paths import pods
@@ -22,7 +21,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
 PORT = 10259
-PATH, NAME = "/configz", "gpushare"
+PATH = "/configz"
 COMPONENT = "scheduler"
 
 
@@ -60,24 +59,8 @@ def _read(world: World, replica: Replica, names: Mapping[str, PodKey]) -> Mappin
             world.cluster.node_pid(replica.node),
             PORT,
             PATH,
-            tls=_trusting_anybody(),
+            tls=node_network.trusting_anybody(),
             headers={"Authorization": f"Bearer {token}"},
         )
-        return read_shown(json.loads(shown), names)
+        return read_scheduler_ledger(json.loads(shown), names)
     return None
-
-
-def read_shown(shown: Json, names: Mapping[str, PodKey] = NO_NAMES) -> Mapping[str, LedgerRecord] | None:
-    """Returns what ``/configz`` shows of cards; None where it is not known yet. Raises ``ValueError`` where
-    that is no kube-scheduler with the plugin."""
-    found = shown.get(NAME)
-    if not isinstance(found, dict):
-        raise ValueError(f"{PATH} has no {NAME}: it is a kube-scheduler without the plugin")
-    return None if found.get("nodes") is None else read_ledger(found, names)
-
-
-def _trusting_anybody() -> ssl.SSLContext:
-    """kube-scheduler signs its certificate itself at every start."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context

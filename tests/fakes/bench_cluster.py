@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.audit_log import AuditLog
-from bench.bench_cluster import ALGORITHM, BINDS, BenchCluster, Setting
-from bench.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
+from bench.cluster.bench_cluster import ALGORITHM, BINDS, BenchCluster, Setting
+from bench.cluster.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
+from bench.cluster.waiting_pods import UNFIT_CPUS, UNFIT_UNITS
 from bench.engines.nodes import NOBODY
-from bench.footprint import Footprint
-from bench.programs import api_server
+from bench.measuring.size import QUICK, Size
+from bench.peers.programs import api_server
+from bench.readings.audit_log import AuditLog
+from bench.readings.footprint import Footprint
+from bench.readings.scheduler_metrics import ATTEMPTS as ALL_ATTEMPTS
 from bench.rows.one_node import ATTEMPTS
-from bench.scheduler_metrics import ATTEMPTS as ALL_ATTEMPTS
-from bench.size import QUICK, Size
-from bench.waiting_pods import UNFIT_CPUS, UNFIT_UNITS
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engines.access import Access
-from bench.engines.engine import CLAIMS, EXTENDER, PLUGIN, Engine
+from bench.engines.engine import Engine
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.running_engine import RunningEngine
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
@@ -17,20 +17,21 @@ from gpushare_core.kube.credentials import from_kubeconfig
 
 @dataclass(slots=True, kw_only=True)
 class PretendEngines(EngineCluster):
-    """``started``: the engines in the order in which they were."""
+    """``started``: the engines in the order in which they were, and when there were no admission policies."""
 
     pretended: PretendCluster
     started: list[str]
-
-    @property
-    def engines(self) -> tuple[Engine, ...]:
-        return (PLUGIN, EXTENDER, CLAIMS)
 
     async def access(self) -> Access:
         return Access(self.folder / "kubeconfig", from_kubeconfig(self.folder / "kubeconfig"), "")
 
     async def prepare(self) -> None:
         await self.pretended.install()
+
+    @asynccontextmanager
+    async def without_admission(self) -> AsyncIterator[None]:
+        self.started.append("no admission policies")
+        yield
 
     @asynccontextmanager
     async def running(self, engine: Engine) -> AsyncIterator[RunningEngine]:

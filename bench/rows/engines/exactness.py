@@ -5,17 +5,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bench.card_sums import overcommitted, shares_of
-from bench.cluster_objects import NAMESPACE
+from bench.cluster.cluster_objects import NAMESPACE
+from bench.cluster.ground import Ground
 from bench.engines.engine import Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.nodes import Cards, added
 from bench.engines.running_engine import RunningEngine
-from bench.figures import Figure, at_least, at_most
-from bench.ground import Ground
-from bench.rows.engines.preemption import only_on
+from bench.measuring.figures import Figure, at_least, at_most
+from bench.readings.card_sums import overcommitted, shares_of
+from bench.readings.scheduler_metrics import refused_attempts
+from bench.rows.engines.preemption import SETTLED_SECONDS, only_on
 from bench.schedule_throughput import measure
-from bench.scheduler_metrics import refused_attempts
 
 from gpushare_core.kube import paths
 from gpushare_core.text.json_object import Json
@@ -55,6 +55,7 @@ async def bursts(cluster: EngineCluster, *, engine: Engine) -> list[Figure]:
         await running.warm_up()
         async with added(cluster.client, cluster.layout.nodes, Cards()) as node:
             await node.report({})
+            await asyncio.sleep(SETTLED_SECONDS)
             found = [await _burst(running, node.index) for _ in range(cluster.size.bursts)]
     return judged(engine, burst_figures(found))
 

@@ -4,11 +4,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.bench_cluster import bound
+from bench.cluster.bench_cluster import bound
 from bench.engines.engine import IN_PLACE, PLUGIN, STOCK, Engine
 from bench.engines.engine_cluster import EngineCluster
-from bench.figures import Figure, at_least, at_most, ratio
-from bench.scheduler_metrics import heap
+from bench.measuring.figures import Figure, at_least, at_most, ratio
+from bench.readings.scheduler_metrics import heap
 
 MORE_MIB = 64.0
 ORDINARY = at_least(0.98)
@@ -26,18 +26,27 @@ class Memory:
 async def ordinary(cluster: EngineCluster) -> list[Figure]:
     """Plain pods by the cluster's own scheduler, alone and beside ours; and by one of ours in its place.
 
-    Rights and admission policies of the product are in force all the while.
+    Where it says without, the product's admission policies are not in force either.
     """
     await cluster.prepare()
     alone, beside, stock, ours = list[float](), list[float](), list[float](), list[float]()
-    await cluster.plain()  # the scheduler warms up
-    for _ in range(cluster.size.repeats):
-        alone.append(bound(await cluster.plain()).rate)
+
+    async def without() -> None:
+        async with cluster.without_admission():
+            alone.append(bound(await cluster.plain()).rate)
+            stock.append(await _rate(cluster, STOCK))
+
+    async def with_us() -> None:
         async with cluster.running(PLUGIN) as running:
             await running.warm_up()
             beside.append(bound(await cluster.plain()).rate)
-        stock.append(await _rate(cluster, STOCK))
         ours.append(await _rate(cluster, IN_PLACE))
+
+    await cluster.plain()  # the scheduler warms up
+    turns = [without, with_us]
+    for number in range(cluster.size.repeats):
+        for turn in turns if number % 2 == 0 else reversed(turns):
+            await turn()
     return [
         *_over("ordinary pods by the cluster's own scheduler", alone, beside, "beside ours (Dedicated)"),
         *_over("ordinary pods by one program", stock, ours, "with the plugin in it (KubeScheduler)"),

@@ -1,17 +1,16 @@
-"""Row ``engine-shared``: shared pods of each engine beside plain ones, and whose processor they take."""
+"""Rows ``engine-shared``: shared pods of an engine beside plain ones, and whose processor they take."""
 
 import asyncio
 import statistics
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.engines import processor
 from bench.engines.engine import Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.running_engine import RUN_SECONDS
-from bench.figures import Figure, Target, at_least, ratio
-from bench.percentiles import Percentiles
+from bench.measuring.figures import Figure, Target, at_least, ratio
+from bench.measuring.percentiles import Percentiles
 from bench.schedule_throughput import Throughput
 
 LARGE = 5000
@@ -42,23 +41,18 @@ def target(nodes: int) -> Target:
     return at_least(0.9 if nodes >= LARGE else 0.95)
 
 
-async def shared(cluster: EngineCluster) -> list[Figure]:
-    """Each engine is started anew for each of its turns."""
-    plain, ours = defaultdict[str, list[Taken]](list), defaultdict[str, list[Taken]](list)
-    for number in range(cluster.size.repeats):
-        for engine in cluster.engines:
-            async with cluster.running(engine) as running:
-                await running.warm_up()
-                turns = [(plain[engine.name], cluster.plain), (ours[engine.name], running.run)]
-                # What a run leaves behind, the next one pays for: each comes first as often as the other.
-                for taken, run in turns if number % 2 == 0 else reversed(turns):
-                    taken.append(await measured(run))
-    nodes = cluster.layout.nodes
-    return [
-        figure
-        for engine in cluster.engines
-        for figure in engine_figures(engine, Turns(plain[engine.name], ours[engine.name]), nodes=nodes)
-    ]
+async def shared(cluster: EngineCluster, *, engine: Engine) -> list[Figure]:
+    """The engine runs all the while; plain pods are placed by the cluster's own kube-scheduler."""
+    plain, ours = list[Taken](), list[Taken]()
+    async with cluster.running(engine) as running:
+        await running.warm_up()
+        await cluster.plain()  # the other scheduler warms up
+        turns = [(plain, cluster.plain), (ours, running.run)]
+        for number in range(cluster.size.repeats):
+            # What a run leaves behind, the next one pays for: each comes first as often as the other.
+            for taken, run in turns if number % 2 == 0 else reversed(turns):
+                taken.append(await measured(run))
+    return engine_figures(engine, Turns(plain, ours), nodes=cluster.layout.nodes)
 
 
 async def measured(run: Callable[[], Awaitable[Throughput]]) -> Taken:
@@ -74,18 +68,20 @@ async def measured(run: Callable[[], Awaitable[Throughput]]) -> Taken:
 
 
 def engine_figures(engine: Engine, turns: Turns, *, nodes: int) -> list[Figure]:
-    """Medians. Of other engines than Plugin nothing is asked here: rows of their own have their targets."""
+    """Medians. Of other engines than Plugin nothing is asked here."""
     plain, ours = _rate(turns.plain), _rate(turns.shared)
     over = "shared over plain"
-    figures = [
-        Figure("plain pods", plain, "pods/s"),
-        Figure("shared pods", ours, "pods/s"),
-        *_waits("create to bound of a shared pod", turns.shared),
-        _cpu("CPU of all processes, a plain pod", turns.plain),
-        _cpu("CPU of all processes, a shared pod", turns.shared),
-        Figure(over, ratio(ours, plain, over), target=target(nodes)),
-    ]
-    return [replace(figure, what=f"{engine.name}: {figure.what}") for figure in judged(engine, figures)]
+    return judged(
+        engine,
+        [
+            Figure("plain pods", plain, "pods/s"),
+            Figure("shared pods", ours, "pods/s"),
+            *_waits("create to bound of a shared pod", turns.shared),
+            _cpu("CPU of all processes, a plain pod", turns.plain),
+            _cpu("CPU of all processes, a shared pod", turns.shared),
+            Figure(over, ratio(ours, plain, over), target=target(nodes)),
+        ],
+    )
 
 
 def _rate(runs: Sequence[Taken]) -> float:

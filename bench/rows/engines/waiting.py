@@ -6,18 +6,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
-from bench.bench_cluster import UNITS
-from bench.cluster_objects import NAMESPACE, PlacedPod, pending_pod
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE, PlacedPod, pending_pod
+from bench.cluster.waiting_pods import LABEL, Unfit, refused, remove_pod, too_large_for_cards, too_many_cpus
 from bench.engines.access import Access
 from bench.engines.engine import PLUGIN, Engine, judged
 from bench.engines.engine_cluster import EngineCluster
 from bench.engines.nodes import NOBODY, AddedNode, Cards, added, bound
 from bench.engines.running_engine import RUN_SECONDS, RunningEngine
-from bench.figures import Figure, at_least, at_most, ratio
+from bench.measuring.figures import Figure, at_least, at_most, ratio
+from bench.readings.scheduler_metrics import queued_between, refused_attempts, waiting_to_be_tried
 from bench.schedule_throughput import Throughput
-from bench.scheduler_metrics import queued_between, refused_attempts, waiting_to_be_tried
-from bench.waiting_pods import LABEL, refused, remove_pod, too_large_for_cards, too_many_cpus
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
@@ -40,6 +41,22 @@ FREED_SECONDS = 60.0
 
 Runs = Mapping[str, Sequence[float]]
 Step = Callable[[AddedNode], Awaitable[None]]
+Metrics = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Who waits, and who comes and goes meanwhile. ``metrics``: of the scheduler of those who wait."""
+
+    name: str
+    unfit: Unfit
+    run: Callable[[], Awaitable[Throughput]]
+    metrics: Metrics
+
+
+def _fit_no_card(scheduler: str) -> Unfit:
+    """Pods like those of a cluster that is full: each could have a card of every node, were it free."""
+    return too_large_for_cards(scheduler, units=ONE_CARD_UNITS)
 
 
 async def beside(cluster: EngineCluster, *, count: int) -> list[Figure]:
@@ -50,15 +67,17 @@ async def beside(cluster: EngineCluster, *, count: int) -> list[Figure]:
         await running.warm_up()
         ours = running.scheduler_name
         situations = (
-            ("cards", too_large_for_cards(ours), running.run),
-            ("CPU", too_many_cpus(ours), running.run),
-            ("plain", too_many_cpus("default-scheduler"), cluster.plain),
+            Situation("cards", _fit_no_card(ours), running.run, running.scheduler_metrics),
+            Situation("CPU", too_many_cpus(ours), running.run, running.scheduler_metrics),
+            Situation(
+                "plain", too_many_cpus("default-scheduler"), cluster.plain, cluster.base.scheduler_metrics
+            ),
         )
-        for _ in range(size.waiting_rounds):
-            for name, unfit, run in situations:
-                async with refused(client, count, unfit):
-                    await _at_rest(running)
-                    rates[name] += [await _rate(run) for _ in range(size.repeats)]
+        for number in range(size.waiting_rounds):
+            for situation in situations if number % 2 == 0 else reversed(situations):
+                async with refused(client, count, situation.unfit):
+                    await _at_rest(situation.metrics)
+                    rates[situation.name] += [await _rate(situation.run) for _ in range(size.repeats)]
     return waiting_figures(rates, count=count)
 
 
@@ -90,12 +109,12 @@ async def attempts(cluster: EngineCluster, *, engine: Engine) -> list[Figure]:
     count, client = cluster.size.waiting[0], cluster.client
     async with cluster.running(engine) as running:
         await running.warm_up()
-        async with refused(client, count, too_large_for_cards(running.scheduler_name)):
-            before = await _at_rest(running)
+        async with refused(client, count, _fit_no_card(running.scheduler_name)):
+            before = await _at_rest(running.scheduler_metrics)
             for _ in range(RUNS):
                 await running.run()
                 await cluster.plain()
-            after = await _at_rest(running)
+            after = await _at_rest(running.scheduler_metrics)
         freed = await _while_cards_become_free(running, await cluster.access(), count)
     others = 2 * RUNS * cluster.size.pods
     what = f"attempts of {count:,} waiting pods while {others:,} others are bound and deleted"
@@ -110,11 +129,11 @@ def in_vain(what: str, before: str, after: str) -> Figure:
     return Figure(f"{what}{told}", tried, "", at_most(0))
 
 
-async def _at_rest(running: RunningEngine) -> str:
+async def _at_rest(read: Metrics) -> str:
     """Returns the scheduler's metrics once it is about to try no pod, or after ``REST_SECONDS``."""
     await asyncio.sleep(SETTLED_SECONDS)
     deadline = time.monotonic() + REST_SECONDS
-    while waiting_to_be_tried(metrics := await running.scheduler_metrics()):
+    while waiting_to_be_tried(metrics := await read()):
         if time.monotonic() > deadline:
             break
         await asyncio.sleep(POLL_SECONDS)
@@ -128,8 +147,7 @@ async def _while_cards_become_free(running: RunningEngine, access: Access, count
     async with access.client() as scheduler, AsyncExitStack() as stack:
         indices = range(first, first + 2 * FREED)
         held = [await _held_node(stack, client, scheduler, index) for index in indices]
-        unfit = too_large_for_cards(running.scheduler_name, units=ONE_CARD_UNITS)
-        async with refused(client, count, unfit):
+        async with refused(client, count, _fit_no_card(running.scheduler_name)):
             return [
                 *await _freed(running, held[:FREED], (_gone, _released), f"of {count:,} once pods are gone"),
                 *await _freed(
@@ -142,13 +160,13 @@ async def _freed(
     running: RunningEngine, nodes: Sequence[AddedNode], steps: Sequence[Step], what: str
 ) -> list[Figure]:
     """Frees one card of each node by ``steps``."""
-    before, present = await _at_rest(running), await _bound_pods(running.client)
+    before, present = await _at_rest(running.scheduler_metrics), await _bound_pods(running.client)
     for step in steps:
         for node in nodes:
             await step(node)
         await asyncio.sleep(STEP_SECONDS)
     placed = await _bound_in_time(running.client, present + len(nodes)) - present
-    after = await _at_rest(running)
+    after = await _at_rest(running.scheduler_metrics)
     return [
         Figure(f"bound, {len(nodes)} cards reported free: {what}", placed, "pods", at_least(len(nodes))),
         in_vain(f"attempts in vain, {len(nodes)} cards reported free: {what}", before, after),

@@ -56,6 +56,8 @@ PLUGIN_COMPONENT = "plugin"
 PLUGIN_ACCOUNT = "gpushare-plugin"
 """Their service account."""
 NO_NAMES: Mapping[str, PodKey] = MappingProxyType({})
+SCHEDULER_INSPECTION = "gpushare"
+"""In what kube-scheduler shows of its configuration, where it has the plugin."""
 
 
 class _AuditedStatus(LenientDivision):
@@ -254,6 +256,21 @@ def read_ledger(response: Json, names: Mapping[str, PodKey] = NO_NAMES) -> dict[
         )
         for node in inspection.nodes or ()
     }
+
+
+def read_scheduler_ledger(
+    shown: Json, names: Mapping[str, PodKey] = NO_NAMES
+) -> dict[str, LedgerRecord] | None:
+    """Returns node -> ledger, from what a kube-scheduler with the plugin shows at ``/configz``; None where it
+    does not know yet what is free. ``names``: as for ``read_ledger``.
+
+    Raises:
+        ValueError: this is a kube-scheduler without the plugin.
+    """
+    found = shown.get(SCHEDULER_INSPECTION)
+    if not isinstance(found, dict):
+        raise ValueError(f"kube-scheduler shows no {SCHEDULER_INSPECTION}: it has no plugin")
+    return None if found.get("nodes") is None else read_ledger(found, names)
 
 
 def _ledger_card(card: _InspectedCard, names: Mapping[str, PodKey]) -> LedgerCard:

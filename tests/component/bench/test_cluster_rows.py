@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from bench.audit_log import ACCOUNT
-from bench.cluster_objects import NAMESPACE, RARE_IMAGE, pending_pod
-from bench.figures import Figure, NotMeasuredError
+from bench.cluster.cluster_objects import NAMESPACE, RARE_IMAGE, pending_pod
 from bench.fill_cluster import fill_share_nodes
+from bench.measuring.figures import Figure, NotMeasuredError
+from bench.measuring.size import QUICK
+from bench.readings.audit_log import ACCOUNT
 from bench.rows import candidates, churn, one_node, pending, pods, storm, throughput
-from bench.size import QUICK
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
 from gpushare_core.kube import paths
@@ -152,8 +152,9 @@ def test_pods_ask_for_what_kube_scheduler_scores() -> None:
 
 @pytest.mark.parametrize(("attempts", "reached"), [(1, True), (3, False)])
 async def test_attempts_are_kube_schedulers_own_count(
-    cluster: PretendCluster, *, attempts: int, reached: bool
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch, *, attempts: int, reached: bool
 ) -> None:
+    monkeypatch.setattr(one_node, "SETTLED_SECONDS", 0.0)
     cluster.scheduler.attempts = attempts
     at_once, most, longest = await one_node.attempts(cluster)
     assert (most.measured, at_once.reached) == (attempts, reached)

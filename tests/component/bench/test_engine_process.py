@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench import node_network
 from bench.engines import process
 from bench.engines.process import served
-from bench.programs import ProgramEndedError, free_port
+from bench.peers.programs import ProgramEndedError, free_port
+from bench.readings import node_network
 
 SERVER = """
 import http.server, sys

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from bench.rows import hook
-from bench.rows.workplace import Workplace
-from bench.size import QUICK
+from bench.measuring.size import QUICK
+from bench.rows.programs import hook
+from bench.rows.programs.workplace import Workplace
 
 
 async def test_programs_with_and_without_the_hook_take_turns(

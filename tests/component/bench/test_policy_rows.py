@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from bench.cluster_objects import Layout, node_name
-from bench.concurrency import for_each
+from bench.cluster.cluster_objects import Layout, node_name
+from bench.cluster.concurrency import for_each
 from bench.fill_cluster import create_node, fill, fill_share_nodes
-from bench.programs import api_server
+from bench.peers.programs import api_server
 from bench.rows import policy
 
 from gpushare_core.api.names import POLICY_LABEL

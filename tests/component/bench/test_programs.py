@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench.programs import ProgramEndedError, message_of, program, script, seconds_to_end, while_running
-from bench.rows import extender_books, plugin, program_starts
-from bench.rows.workplace import Workplace
-from bench.size import QUICK
+from bench.measuring.size import QUICK
+from bench.peers.programs import ProgramEndedError, message_of, program, script, seconds_to_end, while_running
+from bench.rows.programs import extender_books, plugin, program_starts
+from bench.rows.programs.workplace import Workplace
 
 TINY = replace(
     QUICK, book_nodes=20, book_pods=2, calls=5, admissions=3, fine_admissions=2, idle_seconds=0.2, starts=1

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
-from bench.figures import Figure
-from bench.rows import scale, scale_extender, workplace
-from bench.rows.scale_extender import LargeBooks
-from bench.size import QUICK
+from bench.measuring.figures import Figure
+from bench.measuring.size import QUICK
+from bench.rows.programs import scale, scale_extender, workplace
+from bench.rows.programs.scale_extender import LargeBooks
 
 TINY = replace(QUICK, book_pods=2, calls=3, scale_seconds=0.5)
 NODES = 20

@@ -1,7 +1,7 @@
 """The benchmark of the filter without a cluster asks what kube-scheduler would."""
 
 import pytest
-from bench.cluster_objects import Layout
+from bench.cluster.cluster_objects import Layout
 from bench.filter_cost import filled_ledger, measure
 
 

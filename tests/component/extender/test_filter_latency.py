@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from bench.cluster_objects import Layout, node_name
+from bench.cluster.cluster_objects import Layout, node_name
 from bench.filter_latency import Caller, WrongAnswerError, measure, mutual_tls
 from tests.fakes.extender_keys import PAIRS, KeyFolder
 from tests.fakes.open_port import listening

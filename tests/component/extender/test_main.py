@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from bench.process_use import mebibytes
+from bench.readings.process_use import mebibytes
 from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_keys import PAIRS as AUTHORITIES
 from tests.fakes.extender_keys import caller_tls

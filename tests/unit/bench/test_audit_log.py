@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import yaml
-from bench.audit_log import ACCOUNT, AuditLog, Write, counted, flags, log_file, writes
+from bench.readings.audit_log import ACCOUNT, AuditLog, Write, counted, flags, log_file, writes
 
 
 def line(

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from bench.figures import NotMeasuredError
-from bench.programs import ROOT
+from bench.measuring.figures import NotMeasuredError
+from bench.peers.programs import ROOT
 from bench.rows.command_line import command_figures
 
 WASTEFUL = "import sys; b'x' * (64 << 20); print('a' * 1000); sys.stderr.write('one\\ntwo\\n'); sys.exit(1)"
@@ -14,7 +14,7 @@ WASTEFUL = "import sys; b'x' * (64 << 20); print('a' * 1000); sys.stderr.write('
 
 def test_time_memory_and_what_is_printed_are_those_of_the_command() -> None:
     """Not those of whoever measures it, who is much bigger here."""
-    command = [sys.executable, "-m", "bench.command_use", "2", sys.executable, "-c", WASTEFUL]
+    command = [sys.executable, "-m", "bench.readings.command_use", "2", sys.executable, "-c", WASTEFUL]
     _, taken = json.loads(subprocess.check_output(command, cwd=ROOT))["runs"]
     assert taken["seconds"] > 0
     assert taken["cpu"] > 0

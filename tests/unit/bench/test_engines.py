@@ -1,21 +1,22 @@
 """What engines are compared by: configurations, objects, and what rows make of what they saw."""
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import yaml
-from bench.bench_cluster import UNITS
-from bench.cluster_objects import NAMESPACE, Layout, PlacedPod, card_uuid, node_name, pending_pod
+from bench.cluster.bench_cluster import UNITS
+from bench.cluster.cluster_objects import NAMESPACE, Layout, PlacedPod, card_uuid, node_name, pending_pod
+from bench.cluster.installation import policy, remove_admission, restore_admission
 from bench.engines import claims, configuration, processor
 from bench.engines.engine import CLAIMS, EXTENDER, IN_PLACE, PLUGIN, STOCK, judged
 from bench.engines.nodes import Cards, binding
 from bench.engines.processor import ProgramUse
 from bench.engines.programs import CONFIGURATION, read_document
-from bench.figures import Figure, NotMeasuredError, at_least, at_most
-from bench.installation import policy
-from bench.percentiles import Percentiles
+from bench.measuring.figures import Figure, NotMeasuredError, at_least, at_most
+from bench.measuring.percentiles import Percentiles
 from bench.rows.engines import exactness, preemption, resources, throughput, waiting
 from bench.rows.engines.exactness import Burst
 from bench.rows.engines.preemption import PLAIN, PRIORITIES, SHARED, Preempted, Tenant
@@ -85,6 +86,36 @@ def test_a_kubeconfig_names_the_server_its_authority_and_the_token() -> None:
 )
 def test_a_policy_names_the_engine_of_the_setting(engine: str, scheduler: Json) -> None:
     assert policy("Dedicated", engine)["spec"]["scheduler"] == scheduler
+
+
+def test_admission_policies_are_put_back_as_they_were() -> None:
+    cluster = PolicyServer()
+    removed = remove_admission(cluster)  # type: ignore[arg-type]
+    assert cluster.present == []
+    restore_admission(cluster, removed)  # type: ignore[arg-type]
+    assert cluster.present == [
+        {"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "a"}, "spec": {"policyName": "p"}},
+        {"kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "b", "labels": {"c": "d"}}},
+    ]
+
+
+class PolicyServer:
+    """Has bindings, and refuses new ones that say what is the API server's to say."""
+
+    def __init__(self) -> None:
+        first, second = {"name": "a", "uid": "1"}, {"name": "b", "labels": {"c": "d"}, "resourceVersion": "7"}
+        self.present: list[Json] = [
+            {"kind": "ValidatingAdmissionPolicyBinding", "metadata": first, "spec": {"policyName": "p"}},
+            {"kind": "MutatingAdmissionPolicyBinding", "metadata": second},
+        ]
+
+    def kubectl(self, verb: str, *_: str, stdin: str = "") -> str:
+        if verb == "delete":
+            self.present = []
+        if verb == "create":
+            self.present += json.loads(stdin)["items"]
+            assert not any({"uid", "resourceVersion"} & item["metadata"].keys() for item in self.present)
+        return json.dumps({"kind": "List", "items": self.present})
 
 
 # Claims
@@ -158,9 +189,9 @@ def taken(rate: float, **cpu: float) -> Taken:
 def test_shared_pods_may_be_a_little_slower_at_5000_nodes(nodes: int, *, reached: bool) -> None:
     turns = Turns([taken(100, etcd=1), taken(90, etcd=3), taken(500, etcd=2)], [taken(92, etcd=4)])
     figures = by_name(throughput.engine_figures(PLUGIN, turns, nodes=nodes))
-    assert figures["Plugin: shared over plain"].measured == pytest.approx(0.92)
-    assert figures["Plugin: shared over plain"].reached is reached
-    assert figures["Plugin: create to bound of a shared pod, p99"].measured == pytest.approx(200)
+    assert figures["shared over plain"].measured == pytest.approx(0.92)
+    assert figures["shared over plain"].reached is reached
+    assert figures["create to bound of a shared pod, p99"].measured == pytest.approx(200)
 
 
 def test_the_programs_that_take_most_are_named_and_all_are_counted() -> None:
@@ -174,7 +205,7 @@ def test_the_programs_that_take_most_are_named_and_all_are_counted() -> None:
 
 def test_an_engine_that_bound_nothing_in_time_is_told_so() -> None:
     figures = by_name(throughput.engine_figures(EXTENDER, Turns([taken(100)], [Taken(0.0)]), nodes=100))
-    assert figures["Extender: shared over plain"].measured == 0
+    assert figures["shared over plain"].measured == 0
     assert not any("create to bound" in what for what in figures)
 
 
@@ -225,6 +256,12 @@ def test_an_attempt_in_vain_is_told_with_what_queued_the_pod() -> None:
 def test_no_attempt_in_vain_is_what_is_asked_for() -> None:
     found = waiting.in_vain("attempts", metrics(5), metrics(5, PodAdd=300))
     assert (found.what, found.measured, found.reached) == ("attempts", 0, True)
+
+
+def test_a_waiting_pod_fits_every_empty_card_and_no_card_that_has_a_pod() -> None:
+    (container,) = waiting._fit_no_card("gpushare-scheduler")("a")["spec"]["containers"]
+    units = int(container["resources"]["limits"][GPUSHARE.memory_resource])
+    assert max(LAYOUT.most_free(index) for index in range(20)) < units <= LAYOUT.card_units
 
 
 def test_one_pod_less_makes_room_for_a_pod_that_waits_for_it() -> None:
@@ -284,18 +321,34 @@ def test_pods_of_the_lowest_priority_name_no_class() -> None:
 
 
 def test_a_preemption_is_right_with_that_one_victim_only() -> None:
-    right = Preempted(0.2, frozenset({SHARED.victim}), 0.15)
-    wrong = Preempted(0.4, frozenset({1, 2}), 0.35)
-    plain = [Preempted(0.25, frozenset({1}))] * 2
+    right = Preempted(0.2, frozenset({SHARED.victim}), 0.1, 0.15)
+    wrong = Preempted(0.4, frozenset({1, 2}), 0.3, 0.35)
+    plain = [Preempted(0.25, frozenset({1}), 0.1)] * 2
     good = by_name(preemption.preemption_figures(plain, [right, right]))
     assert all(figure.reached in (None, True) for figure in good.values())
-    assert good["shared over plain"].measured == pytest.approx(0.8)
-    released = good["create of the preemptor to the report that the card is free: median"]
-    assert released.measured == pytest.approx(150)
     bad = by_name(preemption.preemption_figures(plain, [right, wrong]))
     assert bad["victims of 2 preemptions of a card"].measured == 3
     assert bad["of 2 preemptions with the fewest and least important victims"].measured == 1
     assert bad["of 2 preemptions with the fewest and least important victims"].target == at_least(2)
+
+
+def test_what_the_row_reports_in_the_plugins_place_is_not_the_schedulers() -> None:
+    """Of 300 ms the row has 120; of a plain pod's it has none."""
+    shared = Preempted(0.30, frozenset({SHARED.victim}), gone=0.08, released=0.20)
+    plain = Preempted(0.15, frozenset({1}), gone=0.09)
+    figures = by_name(preemption.preemption_figures([plain], [shared]))
+    expected = {
+        "create of the preemptor to the end of the victim, a card": 80,
+        "the row's own report that the card is free": 120,
+        "the report to bound": 100,
+        "create to bound of the preemptor, a card, but for the report": 180,
+        "create of the preemptor to the end of the victim, CPU": 90,
+        "create to bound of the preemptor, CPU": 150,
+        "shared over plain, but for the report": 1.2,
+        "shared over plain, with the report": 2.0,
+    }
+    assert {what: figures[what].measured for what in expected} == pytest.approx(expected)
+    assert [what for what in expected if figures[what].target] == ["shared over plain, but for the report"]
 
 
 def test_a_binding_carries_the_card_of_a_pod_that_has_units() -> None:

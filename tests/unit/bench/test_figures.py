@@ -3,7 +3,16 @@
 import math
 
 import pytest
-from bench.figures import Figure, NotMeasuredError, Outcome, Target, at_least, at_most, exit_code, ratio
+from bench.measuring.figures import (
+    Figure,
+    NotMeasuredError,
+    Outcome,
+    Target,
+    at_least,
+    at_most,
+    exit_code,
+    ratio,
+)
 
 MEASURED = Outcome("a", "A", "stage", (Figure("x", 1.0),))
 MISSED = Outcome("b", "B", "stage", (Figure("x", 2.0, target=at_most(1)),))

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from bench.machine_speed import MachineSpeed, one_circle
+from bench.measuring.machine_speed import MachineSpeed, one_circle
 
 
 def test_it_is_told_from_the_fastest_look_to_the_slowest() -> None:

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from bench.figures import NotMeasuredError
-from bench.once import Once
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.once import Once
 
 
 class Measuring:

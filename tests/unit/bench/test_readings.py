@@ -5,9 +5,9 @@ import subprocess
 import threading
 
 import pytest
-from bench.figures import NotMeasuredError
-from bench.process_use import TICKS, cpu_seconds, exact_cpu, of_process, parsed
-from bench.prometheus_text import by_label, mean_between, total
+from bench.measuring.figures import NotMeasuredError
+from bench.readings.process_use import TICKS, cpu_seconds, exact_cpu, of_process, parsed
+from bench.readings.prometheus_text import by_label, mean_between, total
 
 METRICS = """
 # HELP gpushare_extender_binds_total Binds that ended.

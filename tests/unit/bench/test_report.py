@@ -1,8 +1,8 @@
 """What people read of it."""
 
 import pytest
-from bench.figures import Figure, Outcome, at_least, at_most
-from bench.report import durations, markdown, number, summary
+from bench.measuring.figures import Figure, Outcome, at_least, at_most
+from bench.measuring.report import durations, markdown, number, summary
 
 SHARED = Outcome(
     "shared",

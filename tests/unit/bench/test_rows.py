@@ -3,22 +3,14 @@
 from collections.abc import Sequence
 
 import pytest
-from bench.audit_log import Write
-from bench.bench_cluster import bound, failed_binds
-from bench.card_sums import CardSums, overcommitted
-from bench.cluster_objects import Layout, node, node_name, pending_pod
-from bench.figures import Figure, NotMeasuredError, at_least
-from bench.percentiles import Percentiles
-from bench.rows.candidates import Preferences, offer_figures, preferences
-from bench.rows.churn import Churn, Resident, churn_figures, without
-from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
-from bench.rows.plugin_node import COARSE, allocated, bound_pod
-from bench.rows.pods import latency_figures, write_figures
-from bench.rows.policy import bare_node, report
-from bench.rows.storm import storm_figures
-from bench.rows.throughput import ordinary_figures
-from bench.schedule_throughput import Throughput
-from bench.scheduler_metrics import (
+from bench.cluster.bench_cluster import bound, failed_binds
+from bench.cluster.cluster_objects import Layout, node, node_name, pending_pod
+from bench.cluster.waiting_pods import is_refused, too_many_cpus
+from bench.measuring.figures import Figure, NotMeasuredError, at_least
+from bench.measuring.percentiles import Percentiles
+from bench.readings.audit_log import Write
+from bench.readings.card_sums import CardSums, overcommitted
+from bench.readings.scheduler_metrics import (
     attempts,
     failed_attempts,
     heap,
@@ -26,7 +18,15 @@ from bench.scheduler_metrics import (
     refused_attempts,
     waiting_to_be_tried,
 )
-from bench.waiting_pods import is_refused, too_many_cpus
+from bench.rows.candidates import Preferences, offer_figures, preferences
+from bench.rows.churn import Churn, Resident, churn_figures, without
+from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
+from bench.rows.pods import latency_figures, write_figures
+from bench.rows.policy import bare_node, report
+from bench.rows.programs.plugin_node import COARSE, allocated, bound_pod
+from bench.rows.storm import storm_figures
+from bench.rows.throughput import ordinary_figures
+from bench.schedule_throughput import Throughput
 
 from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.dialects.gpushare import GPUSHARE

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
-from bench.figures import Figure, NotMeasuredError, Outcome
-from bench.runner import Row, Selection, Stage, names, reason, run, selected, unknown
+from bench.measuring.figures import Figure, NotMeasuredError, Outcome
+from bench.measuring.runner import Row, Selection, Stage, names, reason, run, selected, unknown
 
 
 class Place:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 from bench import scale
-from bench.cluster_objects import Layout
+from bench.cluster.cluster_objects import Layout
 from bench.filter_latency import FilterLatency
 from bench.ledger_steps import steps
+from bench.measuring.percentiles import Percentiles
+from bench.measuring.size import FULL
 from bench.operator_changes import Cost, Measurement, as_json, cluster_alone
-from bench.operator_cluster import POLICY, MemoryCluster
 from bench.peers.objects import Objects, Place, Wanted
-from bench.percentiles import Percentiles
-from bench.process_use import reset_peak
-from bench.programs import ProgramEndedError, json_of
-from bench.rows import scale_extender, scale_operator
-from bench.rows.scale import stages
-from bench.size import FULL
+from bench.peers.operator_cluster import POLICY, MemoryCluster
+from bench.peers.programs import ProgramEndedError, json_of
+from bench.readings.process_use import reset_peak
+from bench.rows.programs import scale_extender, scale_operator
+from bench.rows.programs.scale import stages
 
 from gpushare_core.kube import paths
 

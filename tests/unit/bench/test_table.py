@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from bench.__main__ import measure, parse
-from bench.figures import Figure, at_most
+from bench.measuring.figures import Figure, at_most
+from bench.measuring.runner import Row, Selection, Stage, selected
+from bench.measuring.size import FULL, QUICK, Size, with_nodes
 from bench.rows.table import names, stages
-from bench.runner import Row, Selection, Stage, selected
-from bench.size import FULL, QUICK, Size, with_nodes
 
 ROWS = {
     "start",
@@ -34,12 +34,20 @@ ROWS = {
     "changes",
     "no-op",
     "engine-shared",
-    "engine-waiting",
+    "engine-shared-extender",
+    "engine-shared-claims",
+    "engine-waiting-1000",
+    "engine-waiting-5000",
     "engine-attempts",
+    "engine-attempts-extender",
     "engine-preemption",
+    "engine-preemption-extender",
     "engine-storm",
+    "engine-storm-extender",
     "engine-bursts",
+    "engine-bursts-extender",
     "engine-one-node",
+    "engine-one-node-extender",
     "engine-ordinary",
     "engine-memory",
     "engine-churn",
@@ -56,7 +64,7 @@ def test_every_target_has_a_row() -> None:
 
 
 def test_quick_measures_all_but_what_tells_nothing_in_small() -> None:
-    left_out = {"candidates", "churn", "engine-churn", "scale"}
+    left_out = {"candidates", "churn", "engine-churn", "engine-waiting-5000", "scale"}
     assert {row.name for stage in stages(QUICK) for row in stage.rows} == ROWS - left_out
 
 
@@ -80,7 +88,7 @@ def test_both_backends_are_measured_at_each_size_of_full_and_one_at_quick() -> N
     assert [stage.name for stage in stages(QUICK)] == [
         "without a cluster",
         "100 nodes, backend KubeScheduler, its client unlimited",
-        "100 nodes, engines in turns",
+        "100 nodes, engines beside plain pods",
         "200 bare nodes, backend External",
     ], "each cluster takes a minute and more"
 
@@ -110,16 +118,29 @@ def test_pods_that_do_not_fit_wait_for_another_scheduler_where_the_stock_one_sam
 
 
 def test_engines_are_compared_at_each_size_and_both_are_exact() -> None:
-    at_most = [f"{nodes} nodes, engines in turns" for nodes in ("100", "1,000", "5,000")]
+    at_most = [f"{nodes} nodes, engines beside plain pods" for nodes in ("100", "1,000", "5,000")]
     assert measured(FULL, "engine-shared") == at_most
     assert measured(FULL, "engine-memory") == measured(FULL, "engine-one-node") == at_most[-1:]
-    assert measured(FULL, "engine-churn") == ["1,000 nodes, engines in turns"]
-    (stage,) = selected(stages(QUICK), Selection(only=frozenset({"engine-storm"})))
+    assert measured(FULL, "engine-churn") == ["1,000 nodes, engines beside plain pods"]
+    (stage,) = selected(stages(QUICK), Selection(only=frozenset({"engine-storm*"})))
     assert [row.title.split(", ")[1] for row in stage.rows] == ["engine Plugin", "engine Extender"]
 
 
+def test_one_engine_may_be_measured_alone() -> None:
+    others = frozenset({"*-extender", "*-claims"})
+    (stage,) = selected(stages(QUICK), Selection(only=frozenset({"engine-*"}), skip=others))
+    titles = [row.title for row in stage.rows]
+    assert "Shared pods beside plain ones, engine Plugin" in titles
+    assert not any(name in title for name in ("Extender", "DRA") for title in titles)
+
+
+def test_churn_is_on_the_largest_cluster_where_its_own_is_not_among_them() -> None:
+    assert [with_nodes(FULL, nodes).churn_nodes for nodes in ([100, 1000], [100, 200])] == [1000, 200]
+    assert measured(with_nodes(FULL, [100]), "engine-churn") == ["100 nodes, engines beside plain pods"]
+
+
 def test_pods_wait_in_the_numbers_of_the_size() -> None:
-    (stage,) = selected(stages(with_nodes(FULL, [1000])), Selection(only=frozenset({"engine-waiting"})))
+    (stage,) = selected(stages(with_nodes(FULL, [1000])), Selection(only=frozenset({"engine-waiting-*"})))
     assert [row.title for row in stage.rows] == [
         "Beside 1,000 pods that cannot be bound",
         "Beside 5,000 pods that cannot be bound",

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
-from chaos.audit.scheduler_book import Replica, read_shown, ready
+from chaos.audit.scheduler_book import Replica, ready
 from chaos.operations.api_faults import EXTENDER, OPERATOR, PLUGIN, SCHEDULER, with_engine
 from chaos.operations.table import ALL_KINDS, KINDS, kinds_of
 from chaos.plan.generator import history
@@ -15,7 +15,6 @@ from chaos.proxy.fault import ApiFault, Manner
 from chaos.world import OVERLAYS, World
 
 from gpushare_core.api.enums import Engine
-from gpushare_core.audit.records import PodKey
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -100,27 +99,3 @@ def test_only_replicas_that_serve_are_asked() -> None:
         pod("ends", is_ready=True, deletionTimestamp="2026-11-21T10:00:00Z"),
     ]
     assert [*ready(listed)] == [Replica("serves", "gpu-1")]
-
-
-def test_a_pod_that_only_its_kubelet_has_is_known_by_the_name_in_its_gpusharenode() -> None:
-    share = {"namespace": "", "name": "", "uid": "u", "units": 1}
-    card = {"uuid": "GPU-0", "units": 16, "allocated": 1, "pods": [share]}
-    shown = {"gpushare": {"nodes": [{"name": "gpu-1", "cards": [card]}]}}
-    gone = PodKey("default", "gone", "u")
-    for names, expected in ({"u": gone}, gone), ({}, PodKey("", "", "u")):
-        found = read_shown(shown, names)
-        assert found is not None
-        assert found["gpu-1"].cards[0].shares[0].pod == expected
-
-
-def test_what_a_scheduler_shows_is_a_ledger() -> None:
-    share = {"namespace": "default", "name": "a", "uid": "u", "units": 10, "reserved": True}
-    card = {"uuid": "GPU-0", "units": 16, "allocated": 10, "lock": "memory", "pods": [share]}
-    found = read_shown({"gpushare": {"nodes": [{"name": "gpu-1", "unit": "1Gi", "cards": [card]}]}})
-    assert found is not None
-    ((told,),) = (node.cards for node in found.values())
-    assert (told.uuid, told.allocated, told.shares[0].reserved) == ("GPU-0", 10, True)
-    assert told.shares[0].pod == PodKey("default", "a", "u")
-    assert read_shown({"gpushare": {"nodes": None}}) is None, "it has not read everything yet"
-    with pytest.raises(ValueError, match="without the plugin"):
-        read_shown({"componentconfig": {}})

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bench.figures import NotMeasuredError
-from bench.process_use import ProcessUse, parsed
+from bench.measuring.figures import NotMeasuredError
+from bench.readings.process_use import ProcessUse, parsed
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_localcluster.cluster import LocalCluster

@@ -1,8 +1,8 @@
 """Rows ``allocate`` and ``plugin``: what a plugin costs the kubelet and the node."""
 
-from bench.figures import Figure, at_most
-from bench.rows.plugin_node import COARSE, FINE, PluginNode
-from bench.rows.workplace import Workplace
+from bench.measuring.figures import Figure, at_most
+from bench.rows.programs.plugin_node import COARSE, FINE, PluginNode
+from bench.rows.programs.workplace import Workplace
 
 MAX_MIB = 64.0
 MAX_IDLE = 0.2

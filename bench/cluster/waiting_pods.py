@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from bench.cluster_objects import NAMESPACE, pending_pod
-from bench.concurrency import for_each
+from bench.cluster.cluster_objects import NAMESPACE, pending_pod
+from bench.cluster.concurrency import for_each
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient

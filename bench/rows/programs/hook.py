@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.figures import Figure, NotMeasuredError, at_most
-from bench.rows.workplace import Workplace
+from bench.measuring.figures import Figure, NotMeasuredError, at_most
+from bench.rows.programs.workplace import Workplace
 from tests.fakes.cuda_driver import GIB, CudaDriver
 from tests.fakes.cuda_user import User, make_programs
 from tests.fakes.hook_library import compiled_hook

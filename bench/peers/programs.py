@@ -17,7 +17,7 @@ import aiohttp
 from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.scheduler import key_pairs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
 """For any of them, on a machine that has other work."""
 NODES_A_SECOND = 50.0

@@ -1,7 +1,7 @@
 """Runs a command some times, one after the other, and prints as JSON what each run took.
 
-``python -m bench.command_use RUNS COMMAND [ARGUMENT ...]``. In a process of its own, which is small: what the
-kernel says of the memory of a process begins with that of the one that started it.
+``python -m bench.readings.command_use RUNS COMMAND [ARGUMENT ...]``. In a process of its own, which is small:
+what the kernel says of the memory of a process begins with that of the one that started it.
 """
 
 import json

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from bench.figures import NotMeasuredError
+from bench.measuring.figures import NotMeasuredError
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench.once import Once
-from bench.rows.extender_process import ExtenderUse, measure_extender
-from bench.rows.plugin_node import PluginNode, PluginUse, measure_plugin
-from bench.size import Size
+from bench.measuring.once import Once
+from bench.measuring.size import Size
+from bench.rows.programs.extender_process import ExtenderUse, measure_extender
+from bench.rows.programs.plugin_node import PluginNode, PluginUse, measure_plugin
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import audit_log
-from bench.figures import NotMeasuredError
+from bench.measuring.figures import NotMeasuredError
+from bench.readings import audit_log
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.process.version import VERSION
@@ -14,13 +14,14 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 from gpushare_localcluster.scheduler import add_scheduler
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORKER = "gpu-1"
 CONTROL_PLANE = "control-plane-1"
 UNLIMITED = ("--kube-api-qps=2000", "--kube-api-burst=2000")
 """Of kube-scheduler's client: with its default of 50 a second it waits for itself."""
 READY_SECONDS = 180
 POLICY_KIND = "gpusharepolicy"
+ADMISSION_BINDINGS = "validatingadmissionpolicybindings,mutatingadmissionpolicybindings"
 
 
 def workers(backend: str) -> tuple[str, ...]:
@@ -96,6 +97,24 @@ def _require_engine(found: Json, engine: str) -> None:
         said = {condition["type"]: condition["message"] for condition in status.get("conditions") or ()}
         why = said.get("SchedulerConfigured", "")
         raise NotMeasuredError(f"engine {present} places pods, not {engine}: {why}")
+
+
+def remove_admission(cluster: LocalCluster) -> Json:
+    """Takes the bindings of all admission policies away, and returns them."""
+    found: Json = json.loads(cluster.kubectl("get", ADMISSION_BINDINGS, "-o", "json"))
+    cluster.kubectl("delete", ADMISSION_BINDINGS, "--all")
+    return found
+
+
+def restore_admission(cluster: LocalCluster, removed: Json) -> None:
+    """Puts back what ``remove_admission`` took away."""
+    items = [{**item, "metadata": _given(item["metadata"])} for item in removed["items"]]
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps({**removed, "items": items}))
+
+
+def _given(metadata: Json) -> Json:
+    """Returns what whoever created the object has said of it."""
+    return {name: metadata[name] for name in ("name", "labels", "annotations") if name in metadata}
 
 
 def stop_operator(cluster: LocalCluster) -> None:

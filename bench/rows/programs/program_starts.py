@@ -5,9 +5,9 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench.figures import Figure, at_most
+from bench.measuring.figures import Figure, at_most
 from bench.peers.kubelet import Kubelet
-from bench.programs import (
+from bench.peers.programs import (
     START_SECONDS,
     api_server,
     free_port,
@@ -17,8 +17,8 @@ from bench.programs import (
     until_answer,
     while_running,
 )
-from bench.rows import plugin_node
-from bench.rows.workplace import Workplace
+from bench.rows.programs import plugin_node
+from bench.rows.programs.workplace import Workplace
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.dialects.gpushare import GPUSHARE

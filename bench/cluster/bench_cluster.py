@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from bench import audit_log, footprint, installation, node_network, schedule_throughput
-from bench.audit_log import AuditLog
-from bench.cluster_objects import Layout
-from bench.figures import NotMeasuredError
+from bench import schedule_throughput
+from bench.cluster import installation
+from bench.cluster.cluster_objects import Layout
 from bench.fill_cluster import fill, fill_share_nodes
-from bench.footprint import Footprint
-from bench.once import Once
-from bench.process_use import ProcessUse
-from bench.prometheus_text import by_label, mean_between
+from bench.measuring.figures import NotMeasuredError
+from bench.measuring.once import Once
+from bench.measuring.size import Size
+from bench.readings import audit_log, footprint, node_network
+from bench.readings.audit_log import AuditLog
+from bench.readings.footprint import Footprint
+from bench.readings.process_use import ProcessUse
+from bench.readings.prometheus_text import by_label, mean_between
 from bench.schedule_throughput import Throughput
-from bench.size import Size
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.audit.readers import read_ledger

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from bench.figures import Figure, Outcome, Target
+from bench.measuring.figures import Figure, Outcome, Target
 
 HEADER = ("figure", "target", "measured", "reached")
 SIGNIFICANT = 3

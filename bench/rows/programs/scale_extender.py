@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench import process_use
-from bench.cluster_objects import Layout, PlacedPod, node_name
-from bench.figures import Figure, at_most
+from bench.cluster.cluster_objects import Layout, PlacedPod, node_name
 from bench.filter_latency import FilterLatency, filter_request
+from bench.measuring.figures import Figure, at_most
+from bench.measuring.percentiles import Percentiles
+from bench.measuring.size import Size
 from bench.peers.api_server import EXPIRE, SENT, list_bytes, metadata_of, watch_bytes, watches_begun
-from bench.percentiles import Percentiles
-from bench.rows import workplace
-from bench.rows.extender_process import SAMPLE, UNITS, Extender, called, described, running
-from bench.size import Size
+from bench.readings import process_use
+from bench.rows.programs import workplace
+from bench.rows.programs.extender_process import SAMPLE, UNITS, Extender, called, described, running
 
 from gpushare_core.audit.difference import LASTING_SECONDS
 from gpushare_core.kube import paths

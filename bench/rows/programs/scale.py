@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from bench.figures import Figure
-from bench.programs import printed_json
-from bench.rows import scale_extender, scale_operator, workplace
-from bench.rows.workplace import Workplace
-from bench.runner import Row, Stage
-from bench.size import Size
+from bench.measuring.figures import Figure
+from bench.measuring.runner import Row, Stage
+from bench.measuring.size import Size
+from bench.peers.programs import printed_json
+from bench.rows.programs import scale_extender, scale_operator, workplace
+from bench.rows.programs.workplace import Workplace
 
 NAME = "scale"
 

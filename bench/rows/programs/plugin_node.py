@@ -6,12 +6,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import process_use
-from bench.cluster_objects import MOMENT, NAMESPACE, pending_pod
+from bench.cluster.cluster_objects import MOMENT, NAMESPACE, pending_pod
+from bench.measuring.percentiles import Percentiles
+from bench.measuring.size import Size
 from bench.peers.kubelet import Kubelet
-from bench.percentiles import Percentiles
-from bench.programs import START_SECONDS, api_server, free_port, program, script, until_answer, while_running
-from bench.size import Size
+from bench.peers.programs import (
+    START_SECONDS,
+    api_server,
+    free_port,
+    program,
+    script,
+    until_answer,
+    while_running,
+)
+from bench.readings import process_use
 
 from gpushare_core.allocation_annotation import Allocation, encode_allocation
 from gpushare_core.api.names import API_VERSION, NODE_KIND

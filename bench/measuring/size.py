@@ -80,7 +80,7 @@ QUICK = Size(
     one_of=300,
     unfit=200,
     unfit_rounds=0,
-    waiting=(200,),
+    waiting=(1000,),
     waiting_rounds=1,
     preemptions=6,
     bursts=3,
@@ -143,4 +143,5 @@ def with_nodes(size: Size, nodes: Sequence[int]) -> Size:
         limited=tuple(number for number in size.limited if number in nodes),
         dedicated=tuple(number for number in size.dedicated if number in nodes),
         one_of=max(nodes),
+        churn_nodes=size.churn_nodes if size.churn_nodes in nodes else max(nodes),
     )

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import filter_latency, process_use
-from bench.cluster_objects import Layout
-from bench.process_use import ProcessUse
-from bench.programs import api_server, free_port, last_words, program, script, while_running
-from bench.size import Size
+from bench import filter_latency
+from bench.cluster.cluster_objects import Layout
+from bench.measuring.size import Size
+from bench.peers.programs import api_server, free_port, last_words, program, script, while_running
+from bench.readings import process_use
+from bench.readings.process_use import ProcessUse
 
 from gpushare_hostctl.decide.scheduler import key_pairs
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from bench.figures import NotMeasuredError
+from bench.measuring.figures import NotMeasuredError
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from bench.prometheus_text import by_label, total
+from bench.readings.prometheus_text import by_label, total
 
 ATTEMPTS = "scheduler_schedule_attempts_total"
 QUEUES = "scheduler_pending_pods"

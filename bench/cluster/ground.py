@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from bench.cluster_objects import Layout
-from bench.process_use import ProcessUse
-from bench.size import Size
+from bench.cluster.cluster_objects import Layout
+from bench.measuring.size import Size
+from bench.readings.process_use import ProcessUse
 
 from gpushare_core.audit.records import LedgerRecord
 from gpushare_core.kube.client import KubeClient

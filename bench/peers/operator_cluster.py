@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from bench.cluster_objects import MOMENT, Layout, card_uuid, node, node_name
+from bench.cluster.cluster_objects import MOMENT, Layout, card_uuid, node, node_name
 
 from gpushare_core.api.names import API_VERSION, COMPONENT_LABEL, CONTROL_PLANE_LABEL, NODE_KIND, POLICY_LABEL
 from gpushare_core.api.timestamps import rfc3339

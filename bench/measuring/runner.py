@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
-from bench.figures import Figure, Outcome
+from bench.measuring.figures import Figure, Outcome
 
 S = TypeVar("S")
 MAX_REASON = 300

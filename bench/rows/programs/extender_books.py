@@ -1,9 +1,9 @@
 """Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as in earnest."""
 
 from bench import filter_latency
-from bench.figures import Figure, at_most
-from bench.rows.extender_process import described, layout_of
-from bench.rows.workplace import Workplace
+from bench.measuring.figures import Figure, at_most
+from bench.rows.programs.extender_process import described, layout_of
+from bench.rows.programs.workplace import Workplace
 
 MAX_MIB = 96.0
 MAX_START = 2.0

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import partial
 
-from bench.figures import Figure
-from bench.programs import printed_json
-from bench.rows.workplace import Workplace
+from bench.measuring.figures import Figure
+from bench.peers.programs import printed_json
+from bench.rows.programs.workplace import Workplace
 
 from gpushare_core.text.json_object import Json
 

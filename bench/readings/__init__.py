@@ -1,0 +1,1 @@
+"""What programs and the machine say of themselves: texts in, numbers out."""

@@ -1,0 +1,1 @@
+"""Rows without a cluster: programs as processes beside stand-ins."""
