@@ -21,6 +21,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kubernetes_minors import ENGINE_MINORS
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_operator.backends.extender_workload.daemon_set import extender_daemon_set
@@ -37,15 +38,18 @@ from gpushare_operator.desired.plugin_platform import (
     PluginPlatform,
 )
 from gpushare_operator.desired.pod_template import to_be_compared
+from gpushare_operator.policies.engine_choice import EngineChoice
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
 INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")
+EXTENDER, PLUGIN = EngineChoice(), EngineChoice(minor=ENGINE_MINORS[-1])
 COLLECTIONS = {"DaemonSet": paths.daemon_sets(SYSTEM), "Job": paths.jobs(SYSTEM)}
 
 
-def run_of(command: HostctlCommand, **occasion: Any) -> Json:
-    run = dataclasses.replace(hostctl_run(command), installation=INSTALLATION)
+def run_of(command: HostctlCommand, choice: EngineChoice = EXTENDER, **occasion: Any) -> Json:
+    given = hostctl_run(command, engine=choice.engine)
+    run = dataclasses.replace(given, installation=INSTALLATION, choice=choice)
     return hostctl_job(run, control_plane("control-plane-1"), 99, Occasion(**occasion))
 
 
@@ -91,16 +95,33 @@ MADE: dict[str, Json] = {
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
     "install unless rolled back": run_of(HostctlCommand.INSTALL, rolled_back_inputs="0123456789abcdef" * 4),
+    "install with engine Plugin": run_of(HostctlCommand.INSTALL, PLUGIN),
+    "install with engine Plugin unless rolled back": run_of(
+        HostctlCommand.INSTALL, PLUGIN, rolled_back_inputs="0123456789abcdef" * 4
+    ),
     "restore": run_of(HostctlCommand.RESTORE),
 }
 EXTENDER_LOGS = "extender with logs on the host"
 PREPARATION = MADE[EXTENDER_LOGS]["spec"]["template"]["spec"]["initContainers"][0]
+SWAP = "install with engine Plugin"
+(CHECK,) = MADE[SWAP]["spec"]["template"]["spec"]["initContainers"]
+AGAIN, OUR_IMAGE = {**CHECK, "name": "again"}, CHECK["image"]
 OF_NOTHING = {**PREPARATION, "volumeMounts": []}
 PREPARATIONS = "may run no init containers"
 
 
 def preparation(**change: Any) -> Callable[[Json], None]:
     return lambda pod: pod["initContainers"][0].update(change)
+
+
+def swap_to(image: str) -> Callable[[Json], None]:
+    """hostctl gives kube-scheduler another image, which is pulled before, as ours is."""
+
+    def forge(pod: Json) -> None:
+        replaced_arg("--scheduler-image", image)(pod)
+        preparation(image=image)(pod)
+
+    return forge
 
 
 PATHS: dict[str, Callable[[Json], Json]] = {
@@ -458,6 +479,38 @@ FORGERIES = [
         "denied",
         "preparation of another program",
     ),
+    *(
+        (SWAP, preparation(**change), PREPARATIONS, f"check of our image with another {next(iter(change))}")
+        for change in (
+            {"image": f"{OUR_IMAGE}0"},
+            {"command": ["sh"]},
+            {"args": ["--config=/etc/kubernetes/scheduler.conf"]},
+            {"env": [{"name": "KUBECONFIG", "value": "/etc/kubernetes/admin.conf"}]},
+            {"securityContext": {**CHECK["securityContext"], "runAsUser": 0, "runAsNonRoot": False}},
+            {"volumeMounts": [{"name": "configuration", "mountPath": "/etc/kubernetes"}]},
+            {"resources": {"requests": {"cpu": "64"}}},
+            {"restartPolicy": "Always"},
+        )
+    ),
+    (SWAP, lambda pod: pod.pop("initContainers"), PREPARATIONS, "our image is not checked before"),
+    (SWAP, lambda pod: pod["initContainers"].append(AGAIN), PREPARATIONS, "our image is checked twice"),
+    ("install", lambda pod: pod.update(initContainers=[CHECK]), PREPARATIONS, "a check with engine Extender"),
+    ("restore", lambda pod: pod.update(initContainers=[CHECK]), PREPARATIONS, "a check before restoring"),
+    (SWAP, replaced_arg("--scheduler-image", "evil"), PREPARATIONS, "another image than what was checked"),
+    *(
+        (SWAP, swap_to(image), "no other image than one of gpushare-scheduler", f"kube-scheduler of {image}")
+        for image in (
+            "evil",
+            "evil/gpushare-scheduler:0.1.0-1.36",
+            "gpushare-scheduler",
+            "gpushare-scheduler:latest",
+            "gpushare-scheduler-evil:0.1.0-1.36",
+            f"{OUR_IMAGE}@sha256:{'0' * 64}",
+        )
+    ),
+    (SWAP, replaced_arg("--lease-namespace", "../kube-system"), MAY_NOT_RUN, "no namespace"),
+    (SWAP, replaced_arg("--weight", "101"), MAY_NOT_RUN, "weight 101 of the plugin"),
+    (SWAP, more_args("--extender-url", "http://192.0.2.1"), MAY_NOT_RUN, "both engines"),
     ("extender", more_args("--metrics-listen", "0.0.0.0:80"), MAY_NOT_RUN, "metrics to everybody"),
     ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
     ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),

@@ -176,11 +176,9 @@ class ControlPlaneNode:
             self.files.remove_empty_folder(self.paths.in_folder(SCHEDULER_FOLDER))
 
     def remove_keys(self) -> None:
-        """Removes the keys of mutual TLS."""
-        folders = [folder for folder in FOLDERS if folder != SCHEDULER_FOLDER]
-        self._remove(self._own_files(*folders))
-        for folder in folders:
-            self.files.remove_empty_folder(self.paths.in_folder(folder))
+        """Removes the keys of mutual TLS. Their folders stay: an extender that still runs has one of them
+        mounted, and would never see keys in a new one of that name."""
+        self._remove(self._own_files(*(folder for folder in FOLDERS if folder != SCHEDULER_FOLDER)))
 
     def clear_folder(self) -> None:
         """Removes our files, and our folder unless an extender's keys are left in it."""

@@ -301,7 +301,7 @@ class PodObject:
     is_held_open: bool = False
     """Of hostctl: whether another container runs on after it."""
     termination: str = ""
-    """Termination message of the first container."""
+    """Termination message of the program's own container; of an init container that failed before it."""
     waiting: str = ""
     """Why a container does not start, for people."""
     last_words: str = ""
@@ -322,6 +322,8 @@ class SchedulerObject:
     node: str
     config: str = ""
     """The last ``--config``, which counts."""
+    image: str = ""
+    """As the manifest names it."""
     seen: datetime
     """When this was read."""
     started: datetime | None = None

@@ -91,7 +91,8 @@ def _engine_in_force(snapshot: ClusterSnapshot) -> Engine:
     """Returns the engine of our own kube-scheduler, else the one that the cluster's own got last."""
     deployment = snapshot.deployments.get(DEDICATED_SCHEDULER)
     if deployment is None:
-        ended = {job.finished: job.engine for job in snapshot.jobs.values() if job.finished and job.engine}
+        edits = (job for job in snapshot.jobs.values() if job.complete and job.engine)
+        ended = {job.finished: job.engine for job in edits if job.finished}
         return Engine.PLUGIN if ended and ended[max(ended)] == Engine.PLUGIN else Engine.EXTENDER
     spec = deployment.body.get("spec", {}) if deployment else {}
     containers = spec.get("template", {}).get("spec", {}).get("containers", ())

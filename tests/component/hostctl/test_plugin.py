@@ -66,7 +66,20 @@ def test_the_keys_go_once_kube_scheduler_calls_no_extender(node: FakeNode) -> No
 
     assert all(had_keys), "until the new process is proven the one of before may come back"
     assert not list(node.folder.rglob("*.pem"))
-    assert sorted(path.name for path in node.folder.iterdir() if path.is_dir()) == []
+    node.restore()
+    node.assert_untouched()
+
+
+def test_an_extender_that_is_still_there_sees_the_keys_of_the_way_back(node: FakeNode) -> None:
+    """Its pod has the folder mounted: one that is made anew would not be that one."""
+    node.install(HTTPS)
+    mounted = (node.folder / "extender").stat().st_ino
+
+    node.install(PLUGIN)
+    node.install(HTTPS)
+
+    assert (node.folder / "extender").stat().st_ino == mounted
+    assert (node.folder / "extender/server.pem").exists()
 
 
 def test_a_plugin_that_does_not_serve_gives_way_to_the_extender_of_before(node: FakeNode) -> None:
@@ -120,6 +133,20 @@ def test_after_an_upgrade_of_the_control_plane_its_image_is_the_one_of_before(
     assert node.install(engine).result == "Installed"
     node.restore()
     assert node.content == upgraded
+
+
+def test_another_image_that_somebody_wrote_gives_way_to_ours_and_comes_back_in_the_end(
+    node: FakeNode,
+) -> None:
+    """It does not start with our configuration, which names the plugin."""
+    node.install(PLUGIN)
+    node.scheduler.fails = lambda content: b"image: registry" in content and b"gpushare" in content
+    node.edit(OURS, b"image: registry.k8s.io/kube-scheduler:v1.36.4")
+
+    assert node.install(PLUGIN).result == "Installed"
+    assert image_line(node) == OURS
+    node.restore()
+    assert node.content == node.original.replace(b"v1.36.3", b"v1.36.4")
 
 
 def test_without_our_folder_the_image_of_before_is_put_back(tmp_path: Path) -> None:

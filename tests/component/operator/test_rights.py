@@ -244,8 +244,7 @@ def shapes(text: str, container: int) -> list[str]:
     return [str(shape) for shape in found]
 
 
-def test_with_engine_plugin_its_account_may_do_nothing_but_schedule_and_read_the_shared_nodes() -> None:
-    """Besides what engine Extender needs, whose roles are the extender's own."""
+def test_the_account_of_our_scheduler_has_the_roles_of_schedulers_and_extenders_and_its_own_lease() -> None:
     bodies = bodies_of(DEDICATED / "scheduler" / "rbac-scheduler.yaml")
     rules = [rule for body in bodies if "rules" in body for rule in body["rules"]]
     given = {
@@ -254,19 +253,23 @@ def test_with_engine_plugin_its_account_may_do_nothing_but_schedule_and_read_the
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    shares = {("gpusharenodes", verb) for verb in ("get", "list", "watch")}
-    own = {("leases", verb, "gpushare-scheduler") for verb in ("get", "update")}
-    assert given == {*shares, *own, ("leases", "get", "gpushare-extender")}
+    assert given == {("leases", verb, "gpushare-scheduler") for verb in ("get", "update")}
     bound = {(body["roleRef"]["kind"], body["roleRef"]["name"]) for body in bodies if "roleRef" in body}
     assert bound == {
         ("ClusterRole", "system:kube-scheduler"),
         ("ClusterRole", "system:volume-scheduler"),
-        ("ClusterRole", "gpushare-scheduler-plugin"),
         ("ClusterRole", "gpushare-allocations-extender"),
         ("ClusterRole", "gpushare-extender"),
         ("Role", "gpushare-extender"),
         ("Role", "gpushare-scheduler"),
     }
+
+
+def test_with_engine_plugin_the_roles_of_the_extender_are_enough() -> None:
+    """What the user of a kube-scheduler with the plugin needs besides the rights of every kube-scheduler."""
+    needed = {(right["group"], right["resource"], right["verb"]) for right in needed_rights(NAMESPACE)}
+    roles = allowed(MANIFEST.parent / "rbac-extender.yaml")
+    assert needed <= roles | allowed(MANIFEST.parent / "rbac-allocations.yaml")
 
 
 @pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda folder: folder.name)
@@ -437,11 +440,11 @@ RIGHTS = MANIFEST.parent / "kube-scheduler" / "rights.yaml"
 
 
 def test_what_the_operator_asks_for_is_what_people_are_told_to_apply() -> None:
-    """No more than that, but for ``get`` of GPUShareNodes, which the contract of all engines names."""
+    """No more than that."""
     asked = {(right["group"], right["resource"], right["verb"]) for right in needed_rights(NAMESPACE)}
     asks = {("authorization.k8s.io", "subjectaccessreviews", "create")}
     of_all = allowed(RIGHTS) | allowed(MANIFEST.parent / "rbac-allocations.yaml")
-    assert of_all == asked | asks | {("gpushare.io", "gpusharenodes", "get")}
+    assert of_all == asked | asks
 
     bindings = [body for body in bodies_of(RIGHTS) if "roleRef" in body]
     given = {binding["roleRef"]["name"]: binding["subjects"][0]["name"] for binding in bindings}

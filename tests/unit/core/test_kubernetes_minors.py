@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_core.kubernetes_minors import ENGINE_MINORS, MINORS, KubernetesMinor, engine_minor
+from gpushare_core.kubernetes_minors import (
+    ENGINE_MINORS,
+    ENGINE_RANGE,
+    MINORS,
+    KubernetesMinor,
+    engine_minor,
+)
 
 SCHEDULER = Path(__file__).parents[3] / "scheduler"
 
@@ -32,6 +38,27 @@ def test_engines_are_built_for_the_minors_that_have_module_files() -> None:
     built = {file.stem for file in (SCHEDULER / "kubernetes").glob("*.mod")}
     assert kubernetes
     assert {str(minor) for minor in ENGINE_MINORS} == built | {f"1.{kubernetes[1]}"}
+
+
+ALL = ", ".join(map(str, ENGINE_MINORS[:-1])) + f" and {ENGINE_MINORS[-1]}"
+NEXT = ENGINE_MINORS[-1]._replace(minor=ENGINE_MINORS[-1].minor + 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        (
+            "docs/scheduler-backends.md",
+            f"an image of our kube-scheduler for each of the minors {ALL} of Kubernetes",
+        ),
+        ("docs/scheduler-backends.md", f"on {NEXT} that of {ENGINE_MINORS[-1]}"),
+        ("docs/image.md", f"There are {ALL}."),
+        ("docs/upgrade.md", f"the API server is of {ENGINE_RANGE}"),
+        ("scheduler/README.md", f"It builds for Kubernetes {ENGINE_RANGE}"),
+    ],
+)
+def test_documents_name_the_minors_that_have_an_engine(file: str, sentence: str) -> None:
+    assert sentence in " ".join((SCHEDULER.parent / file).read_text().split())
 
 
 def test_engines_are_built_for_supported_minors_without_a_gap() -> None:

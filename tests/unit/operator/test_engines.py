@@ -29,6 +29,7 @@ from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import ApplyDeployment
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
+from gpushare_operator.backends.engine_image import WITHOUT_OUR_IMAGE
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.main import parser
@@ -227,10 +228,23 @@ def test_another_engine_is_another_connection() -> None:
                 dedicated(is_rolled_out=False),
                 scheduler_pods(ready=False, waiting="ImagePullBackOff: no such image"),
             ),
-            "False SchedulerNotReady: scheduler-a: ImagePullBackOff: no such image; put the image there, name"
-            " its repository by the operator's option --engine-image, or set scheduler.engine to Extender,"
-            " which needs no kube-scheduler of gpushare's own",
+            "False SchedulerNotReady: scheduler-a: ImagePullBackOff: no such image; put the image there, for"
+            " the node's architecture, name its repository by the operator's option --engine-image, or set"
+            " scheduler.engine to Extender, which needs no kube-scheduler of gpushare's own",
             id="no image of ours",
+        ),
+        pytest.param(
+            sharing(
+                dedicated_policy(),
+                server(),
+                dedicated(is_rolled_out=False),
+                scheduler_pods(
+                    ready=False, last_words="exec /usr/local/bin/kube-scheduler: exec format error"
+                ),
+            ),
+            "False SchedulerNotReady: scheduler-a: exec /usr/local/bin/kube-scheduler: exec format error; "
+            + WITHOUT_OUR_IMAGE,
+            id="an image for another architecture",
         ),
         pytest.param(
             sharing(

@@ -205,10 +205,11 @@ class TestLostEdit:
     def test_the_flags_are_those_of_kube_scheduler_and_not_of_a_container_beside_it(self) -> None:
         containers = [
             {"name": "proxy", "command": ["proxy", "--config=/proxy.yaml"]},
-            {"name": "kube-scheduler", "command": ["/bin/kube-scheduler", "--config=/ours.yaml"]},
+            {"name": "a", "image": "ours:1", "command": ["/bin/kube-scheduler", "--config=/ours.yaml"]},
         ]
         body = {"metadata": {"name": "a"}, "spec": {"nodeName": "cp", "containers": containers}}
-        assert read_scheduler(body, NOW).config == "/ours.yaml"
+        read = read_scheduler(body, NOW)
+        assert (read.config, read.image) == ("/ours.yaml", "ours:1")
 
     def test_a_repair_that_does_not_help_is_repeated_every_five_minutes_only(self) -> None:
         def repaired(minutes: int) -> Any:

@@ -20,6 +20,7 @@ from tests.samples.operator import (
     policy,
     restored,
     rule,
+    scheduler,
     serving,
     sharing,
     spec,
@@ -37,9 +38,10 @@ from gpushare_operator.actions import (
     DeleteJob,
     LabelNode,
 )
+from gpushare_operator.backends.engine_image import WITHOUT_OUR_IMAGE
 from gpushare_operator.backends.kube_scheduler.engine import needs_scheduler_rights
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
-from gpushare_operator.cluster.objects import JobObject, ReadResult
+from gpushare_operator.cluster.objects import JobObject, ReadResult, ServerFacts
 from gpushare_operator.cluster.readers.jobs import read_job
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.policies.engine_choice import EngineChoice
@@ -48,6 +50,9 @@ from gpushare_operator.status.policy import policy_status
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 IMAGE = f"gpushare-scheduler:{VERSION}-1.36"
+STOCK = "registry.k8s.io/kube-scheduler:v1.36.3"
+OUR_CONFIG = "/etc/kubernetes/gpushare/scheduler-config-0.yaml"
+DEDICATED = {"backend": "Dedicated"}
 APPLY = "kubectl apply -f manifests/kube-scheduler/rights.yaml"
 
 
@@ -104,6 +109,17 @@ def said(snapshot: ClusterSnapshot) -> tuple[str, str]:
     return f"{found.status} {found.reason}: {found.message}", status.engine
 
 
+def waits_for_its_image(waiting: str = "ImagePullBackOff: no such image") -> list[Any]:
+    """A run that is to give the plugin to a host, and its pod."""
+    run = plugin_run()
+    running = job(INSTALL, spec_hash=run.work_hash, inputs_hash=run.inputs_hash, engine="Plugin")
+    return [running, replace(job_pod(running, 0), exit_code=None, waiting=waiting)]
+
+
+def withdrawn(snapshot: ClusterSnapshot) -> list[str]:
+    return [action.name for action in cluster_actions(snapshot) if isinstance(action, DeleteJob)]
+
+
 class TestWhatIsInTheWay:
     def test_without_rights_no_host_is_touched_and_the_condition_says_what_to_apply(self) -> None:
         for rights, why in (
@@ -117,10 +133,20 @@ class TestWhatIsInTheWay:
             assert condition.endswith(APPLY)
             assert engine == ""
 
+    def test_in_another_namespace_the_file_has_to_be_changed_before(self) -> None:
+        """It names the namespace of the operator's account and of the Lease."""
+        snapshot = seen(plugin_policy(), untouched(), rights=ReadResult.MISSING)
+        elsewhere = replace(INSTALLATION, namespace="gpu-sharing")
+        status = policy_status(snapshot, snapshot.policies["default"], elsewhere, now=NOW)
+        (found,) = [each for each in status.conditions if each.type == "SchedulerConfigured"]
+        assert found.message.endswith(
+            f"{APPLY} (write gpu-sharing in place of gpushare-system into it first)"
+        )
+
     def test_nothing_is_said_of_rights_before_the_server_was_asked(self) -> None:
         snapshot = seen(plugin_policy(), untouched(), rights=None)
         assert due(snapshot) == []
-        assert said(snapshot)[0].startswith("False SchedulerNotReady: waiting for the API server to say")
+        assert said(snapshot)[0].startswith("False Installing: waiting for the API server to say")
 
     def test_without_the_servers_version_no_engine_is_changed(self) -> None:
         """Where it is lost for a while, hosts with the plugin would get the extender, and back."""
@@ -189,12 +215,87 @@ class TestHosts:
         assert due(seen(plugin_policy(), hosts, kubernetes="v1.37.0")) == ["+install-cp-2 plugin"]
 
     def test_an_image_that_cannot_be_pulled_is_said_while_the_run_waits_for_it(self) -> None:
-        running = job(INSTALL)
-        pod = replace(job_pod(running, 0), exit_code=None, waiting="ImagePullBackOff: no such image")
-        snapshot = seen(plugin_policy(), control_plane(), running, pod)
-        assert said(snapshot)[0] == (
+        assert said(seen(plugin_policy(), control_plane(), waits_for_its_image()))[0] == (
             "False Installing: cp: kube-scheduler is being connected; ImagePullBackOff: no such image"
+            f"; {WITHOUT_OUR_IMAGE}"
         )
+
+    def test_an_image_that_was_not_pulled_in_time_is_said_when_the_pod_is_gone(self) -> None:
+        late = failed(INSTALL, ago=1, failure="DeadlineExceeded", engine="Plugin")
+        condition, _ = said(seen(plugin_policy(), control_plane(), late))
+        assert (
+            "Job gpushare-scheduler-install-cp-1 failed (DeadlineExceeded), and its pod is gone" in condition
+        )
+        assert "set scheduler.engine to Extender" in condition
+
+    def test_an_image_that_does_not_start_is_said_with_what_the_kubelet_says(self) -> None:
+        """Such as one for another architecture: the init container fails, and hostctl never begins."""
+        ended = failed(INSTALL, ago=1, engine="Plugin")
+        why = "exec /usr/local/bin/kube-scheduler: exec format error"
+        pod = replace(job_pod(ended, 0, why), exit_code=None, waiting="PodInitializing")
+        condition, _ = said(seen(plugin_policy(), control_plane(), ended, pod))
+        assert condition == f"False InstallFailed: cp: {why}; {WITHOUT_OUR_IMAGE}"
+
+    @pytest.mark.parametrize(
+        ("config", "image", "state"),
+        [
+            pytest.param(OUR_CONFIG, IMAGE, "True Configured", id="as hostctl left it"),
+            pytest.param(OUR_CONFIG, STOCK, "False ConnectionLost", id="its image written anew"),
+            pytest.param("", STOCK, "False ConnectionLost", id="written anew"),
+        ],
+    )
+    def test_a_kube_scheduler_with_another_image_is_edited_again(
+        self, config: str, image: str, state: str
+    ) -> None:
+        """It does not start with a configuration that names the plugin, so it must not count as connected."""
+        long_ago = NOW - timedelta(minutes=10)
+        shown = scheduler(config=config, image=image)
+        snapshot = seen(plugin_policy(), control_plane(), with_plugin(finished=long_ago), shown)
+        assert said(snapshot)[0].startswith(state)
+        assert due(snapshot) == ([] if state.startswith("True") else ["+install-cp-2 plugin"])
+
+    def test_with_the_extender_any_image_will_do(self) -> None:
+        hosts = [control_plane(), with_extender(), extender(), extender_pod()]
+        shown = scheduler(config=OUR_CONFIG, image=STOCK, seen=NOW + timedelta(minutes=10))
+        assert due(seen(policy(), hosts, shown)) == []
+
+
+class TestRunsThatWaitForAnImage:
+    """Until their deadline, which is minutes away, they would hold up what people ask for meanwhile."""
+
+    @pytest.mark.parametrize(
+        "others",
+        [
+            pytest.param([policy()], id="back to the extender"),
+            pytest.param([], id="without a policy"),
+            pytest.param([policy(spec=spec(rule("gpu-1"), scheduler=DEDICATED))], id="another backend"),
+        ],
+    )
+    def test_one_that_nobody_asks_for_any_more_is_withdrawn(self, others: list[Any]) -> None:
+        facts = ServerFacts(pod_policy=ReadResult.FOUND, pods_without_scheduler=())
+        snapshot = seen(*others, facts, control_plane(), waits_for_its_image())
+        assert withdrawn(snapshot) == [job(INSTALL).name]
+        assert not any(isinstance(action, CreateJob) for action in cluster_actions(snapshot))
+
+    def test_of_another_version_of_the_server_another_image_is_waited_for(self) -> None:
+        hosts = [control_plane(), *waits_for_its_image()]
+        assert withdrawn(seen(plugin_policy(), hosts, kubernetes="v1.37.0")) == [job(INSTALL).name]
+
+    def test_one_that_is_asked_for_waits_on(self) -> None:
+        assert withdrawn(seen(plugin_policy(), control_plane(), waits_for_its_image())) == []
+
+    @pytest.mark.parametrize("waiting", ["", "PodInitializing; kubectl describe"])
+    def test_one_that_may_be_at_work_is_left_alone(self, waiting: str) -> None:
+        assert withdrawn(seen(policy(), control_plane(), waits_for_its_image(waiting))) == []
+
+    def test_nothing_is_withdrawn_while_the_servers_version_is_not_known(self) -> None:
+        hosts = [control_plane(), *waits_for_its_image()]
+        assert withdrawn(seen(plugin_policy(), hosts, kubernetes="")) == []
+
+    def test_it_is_withdrawn_once(self) -> None:
+        running, pod = waits_for_its_image()
+        snapshot = seen(policy(), control_plane(), replace(running, deleting=True), pod)
+        assert withdrawn(snapshot) == []
 
 
 class TestChangeOfEngine:
@@ -240,7 +341,13 @@ class TestChangeOfEngine:
         unreadable = replace(policy(), spec=None)
         later = with_extender("cp-2", 3)
         later = replace(later, finished=NOW + timedelta(hours=1))
-        for jobs, engine in (((with_plugin(),), Engine.PLUGIN), ((with_plugin(), later), Engine.EXTENDER)):
+        run = plugin_run()
+        undone = failed(INSTALL, ago=-3600, on="cp-2", spec_hash=run.work_hash, exit_code=3, engine="Plugin")
+        for jobs, engine in (
+            ((with_plugin(),), Engine.PLUGIN),
+            ((with_plugin(), later), Engine.EXTENDER),
+            ((with_extender(), undone), Engine.EXTENDER),
+        ):
             snapshot = seen(unreadable, control_plane(), jobs)
             assert scheduler_settings(snapshot).engine is engine
 

@@ -268,6 +268,22 @@ def test_a_pod_tells_how_it_ended() -> None:
     assert (read.exit_code, read.termination, read.waiting) == (2, "{}", "")
 
 
+def test_a_pod_whose_init_container_failed_tells_what_that_said() -> None:
+    """The program's own container never begins, and has no exit code."""
+    metadata = meta(labels={COMPONENT_LABEL: "hostctl"}, namespace="gpushare-system")
+    ended = {"terminated": {"exitCode": 1, "message": "exec format error"}}
+    initial = {"name": "scheduler-image", "state": ended}
+    own = {"name": "hostctl", "state": {"waiting": {"reason": "PodInitializing"}}}
+    status = {"initContainerStatuses": [initial], "containerStatuses": [own]}
+    read = read_pod({"metadata": metadata, "status": status})
+    assert (read.exit_code, read.termination) == (None, "exec format error")
+
+    done = {**initial, "state": {"terminated": {"exitCode": 0, "message": "Kubernetes v1.36.3"}}}
+    status = {"initContainerStatuses": [done], "containerStatuses": [own]}
+    read = read_pod({"metadata": metadata, "status": status})
+    assert read.termination == ""
+
+
 def test_a_pod_tells_why_it_waits() -> None:
     waits = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
     assert (

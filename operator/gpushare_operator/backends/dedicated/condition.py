@@ -8,6 +8,7 @@ from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.api.served import Problem
 from gpushare_operator.backends.dedicated.connection import engine_choice, is_as_desired
 from gpushare_operator.backends.dedicated.deployment import scheduler_image
+from gpushare_operator.backends.engine_image import WITHOUT_OUR_IMAGE, cannot_be_run
 from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.policies import conditions
@@ -16,19 +17,6 @@ from gpushare_operator.policies.wording import explained
 RIGHTS = (
     "the operator may not run a kube-scheduler: kubectl apply -k manifests/dedicated/; on a server without"
     " MutatingAdmissionPolicy: kubectl apply -k manifests/dedicated/scheduler/"
-)
-IMAGE_REASONS = (
-    "ErrImagePull",
-    "ErrImageNeverPull",
-    "ImagePullBackOff",
-    "ImageInspectError",
-    "InvalidImageName",
-    "RegistryUnavailable",
-    "SignatureValidationFailed",
-)
-WITHOUT_OUR_IMAGE = (
-    "; put the image there, name its repository by the operator's option --engine-image, or set"
-    " scheduler.engine to Extender, which needs no kube-scheduler of gpushare's own"
 )
 WRITE_IT = f"pods have to say schedulerName: {DEDICATED_SCHEDULER} by themselves"
 HOW_PODS_COME: Mapping[ReadResult, str] = {
@@ -80,11 +68,6 @@ def _obstacles(situation: Situation) -> Iterator[Problem]:
             if not pod.ready
         }
         message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
-        if engine_choice(situation).engine is Engine.PLUGIN and any(map(_is_about_image, reasons.values())):
-            message += WITHOUT_OUR_IMAGE
+        if engine_choice(situation).engine is Engine.PLUGIN and any(map(cannot_be_run, reasons.values())):
+            message += f"; {WITHOUT_OUR_IMAGE}"
         yield Problem(conditions.SCHEDULER_NOT_READY, message)
-
-
-def _is_about_image(why_waiting: str) -> bool:
-    """Whether the kubelet cannot get an image. Source: ``k8s.io/kubernetes/pkg/kubelet/images/types.go``."""
-    return why_waiting.partition(":")[0] in IMAGE_REASONS

@@ -18,6 +18,7 @@ from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     record_results,
     restores,
     withdraw_runs,
+    withdraw_vain_runs,
 )
 from gpushare_operator.backends.kube_scheduler.hosts import (
     kube_scheduler_extender,
@@ -48,6 +49,7 @@ def _restore_schedulers(situation: Situation) -> Iterator[Action]:
         # With the mark the host's extender goes, whose keys are gone already.
         yield from (mark(node, None) for node in marked_nodes(snapshot) if _is_restored(snapshot, node))
         yield from withdraw_runs(snapshot)
+        yield from withdraw_vain_runs(restores(situation))
         yield from delete_superseded_jobs(snapshot)
 
 

@@ -7,6 +7,7 @@ from gpushare_core.api.conditions import ConditionState, condition_false, condit
 from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.served import Problem
+from gpushare_operator.backends.engine_image import WITHOUT_OUR_IMAGE, cannot_be_pulled
 from gpushare_operator.backends.extender_workload.hosts import AWAY, unready_extenders, why_no_extender
 from gpushare_operator.backends.kube_scheduler.engine import engine_choice, obstacle
 from gpushare_operator.backends.kube_scheduler.hostctl_runs import installs, restores
@@ -43,9 +44,12 @@ UNLABELLED = (
     f" connected again once it is labelled {CONTROL_PLANE_LABEL}="
 )
 LOST = (
-    "its kube-scheduler runs without our configuration, as after an upgrade of the control plane; it is being"
-    " connected again"
+    "its kube-scheduler runs without {what}, as after an upgrade of the control plane; it is being connected"
+    " again"
 )
+REMEDY = f"; {WITHOUT_OUR_IMAGE}"
+OUT_OF_TIME = "DeadlineExceeded"
+"""Why a Job failed. Its pod is deleted then."""
 ALL_RESTORED = "every kube-scheduler is as it was before"
 
 
@@ -121,7 +125,8 @@ def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
     # Where hostctl failed, nothing else matters before that is solved.
     yield _failed_attempts(progress, conditions.INSTALL_FAILED)
     # Then hosts that have lost the edit.
-    if lost := {history.node.name: LOST for history in progress.histories if _has_lost_edit(history)}:
+    lost = {history.node.name: _lost(history) for history in progress.histories if _has_lost_edit(history)}
+    if lost:
         yield Problem(conditions.CONNECTION_LOST, explained(lost))
     # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
     if running := progress.describe("kube-scheduler is being connected", HistoryState.RUNNING):
@@ -140,8 +145,16 @@ def _obstacles(progress: _HostProgress) -> Iterator[Problem | None]:
 def _what_runs_wait_for(progress: _HostProgress) -> str:
     """Such as the image of kube-scheduler, which a host cannot pull."""
     running = (history for history in progress.histories if history.state is HistoryState.RUNNING)
-    pods = (history.last.pod for history in running if history.last)
-    return "".join(f"; {pod.waiting}" for pod in pods if pod and pod.waiting)
+    attempts = (history.last for history in running if history.last)
+    return "".join(map(_what_it_waits_for, attempts))
+
+
+def _what_it_waits_for(attempt: Attempt) -> str:
+    waiting = attempt.pod.waiting if attempt.pod else ""
+    if not waiting:
+        return ""
+    is_ours = attempt.job.engine == Engine.PLUGIN and cannot_be_pulled(waiting)
+    return f"; {waiting}{REMEDY if is_ours else ''}"
 
 
 def _ended_extenders(progress: _HostProgress) -> Problem | None:
@@ -157,6 +170,11 @@ def _ended_extenders(progress: _HostProgress) -> Problem | None:
 def _has_lost_edit(history: JobHistory) -> bool:
     is_repaired = history.state is HistoryState.RUNNING and history.last and history.last.job.has_drifted
     return history.has_drifted or bool(is_repaired)
+
+
+def _lost(history: JobHistory) -> str:
+    has_image = bool(history.run.scheduler_image)
+    return LOST.format(what="our configuration or our image" if has_image else "our configuration")
 
 
 def _no_restore_failed(progress: _HostProgress) -> Problem | None:
@@ -198,9 +216,15 @@ def _failed_attempts(progress: _HostProgress, reason: str) -> Problem | None:
 
 def _failure_message(attempt: Attempt) -> str:
     """Returns hostctl's message, else the pod's last one if that is no report, else what Kubernetes says of
-    the Job."""
+    the Job. Where hostctl never began, our kube-scheduler's image may be why."""
     text = attempt.pod.termination.strip() if attempt.pod else ""
+    never_began = attempt.job.engine == Engine.PLUGIN and attempt.exit_code is None
     if message := attempt.report.get("message") or (not text.startswith(("{", "[")) and text):
-        return str(message)
+        return f"{message}{REMEDY if never_began else ''}"
+    if never_began and attempt.pod is None and attempt.job.failure == OUT_OF_TIME:
+        return (
+            f"Job {attempt.job.name} failed ({attempt.job.failure}), and its pod is gone; if the host could"
+            f" not pull the image of our kube-scheduler in time, {WITHOUT_OUR_IMAGE}"
+        )
     waiting = attempt.pod.waiting if attempt.pod else ""
     return f"Job {attempt.job.name} failed ({waiting or attempt.job.failure}); see its pod's log"

@@ -17,6 +17,7 @@ from gpushare_operator.backends.kube_scheduler.hostctl_runs import (
     installs,
     next_restore,
     restores_of,
+    withdraw_vain_runs,
 )
 from gpushare_operator.backends.kube_scheduler.hosts import is_marked, unlabelled_hosts
 from gpushare_operator.backends.kube_scheduler.job_history import (
@@ -50,6 +51,7 @@ def connect(situation: Situation) -> Plan:
     actions: tuple[Action, ...] = (
         *(() if is_held_up else _make_room(situation, histories)),
         *(create_job(history) for history in runs if not hosts_at_work(snapshot)),
+        *withdraw_vain_runs([*([] if is_held_up else histories), *former]),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry([*histories, *former]))

@@ -2,6 +2,7 @@
 
 from gpushare_core.api.enums import Backend, Engine
 from gpushare_core.api.names import KUBE_SCHEDULER_USER as USER
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.api.served import Problem
 from gpushare_operator.backends.teardown_step import Situation
 from gpushare_operator.cluster.objects import ReadResult
@@ -43,9 +44,17 @@ def obstacle(situation: Situation) -> Problem | None:
     if scheduler_settings(snapshot).engine is not Engine.PLUGIN:
         return None
     if not snapshot.kubernetes:
-        return Problem(conditions.SCHEDULER_NOT_READY, UNKNOWN_VERSION)
+        return Problem(conditions.INSTALLING, UNKNOWN_VERSION)
     if engine_choice(situation).engine is not Engine.PLUGIN or snapshot.scheduler_rights is ReadResult.FOUND:
         return None
     if snapshot.scheduler_rights is None:
-        return Problem(conditions.SCHEDULER_NOT_READY, UNKNOWN_RIGHTS)
-    return Problem(conditions.RIGHTS_MISSING, RIGHTS_MISSING[snapshot.scheduler_rights])
+        return Problem(conditions.INSTALLING, UNKNOWN_RIGHTS)
+    message = (
+        f"{RIGHTS_MISSING[snapshot.scheduler_rights]}{_other_namespace(situation.installation.namespace)}"
+    )
+    return Problem(conditions.RIGHTS_MISSING, message)
+
+
+def _other_namespace(namespace: str) -> str:
+    """The file names that of the manifests, in which the Lease and the operator's account are not."""
+    return "" if namespace == NAMESPACE else f" (write {namespace} in place of {NAMESPACE} into it first)"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpushare_operator.actions import CreateJob, DeleteJob, RecordResult
+from gpushare_operator.backends.engine_image import cannot_be_pulled
 from gpushare_operator.backends.kube_scheduler.engine import engine_choice
 from gpushare_operator.backends.kube_scheduler.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.backends.kube_scheduler.hosts import hosts, let_go, nodes_to_restore
@@ -71,6 +72,20 @@ def withdraw_runs(snapshot: ClusterSnapshot) -> Iterator[DeleteJob]:
     for name in sorted(hosts_at_work(snapshot) & let_go(snapshot)):
         job = last_job(snapshot, name)
         if job and not job.deleting:
+            yield DeleteJob(job.name, job.uid)
+
+
+def withdraw_vain_runs(histories: Iterable[JobHistory]) -> Iterator[DeleteJob]:
+    """Yields the runs that wait for an image although another run is asked for by now, with another engine
+    or to restore the host: they would hold that up until their deadline, and hostctl has not begun. One that
+    begins meanwhile puts back what it did."""
+    for history in histories:
+        last = history.last
+        if last is None or not last.job.active or last.job.deleting or last.pod is None:
+            continue
+        job, run = last.job, history.run
+        is_another = (job.command, job.inputs_hash) != (run.command, run.inputs_hash)
+        if is_another and cannot_be_pulled(last.pod.waiting):
             yield DeleteJob(job.name, job.uid)
 
 

@@ -162,7 +162,7 @@ def read_history(snapshot: ClusterSnapshot, node: NodeObject, run: HostctlRun, n
     history = JobHistory(node, run, _state(last.job, node, run, retry_after), last, retry_after, is_new)
     if history.state is not HistoryState.DONE or run.command is HostctlCommand.RESTORE:
         return history
-    if _has_lost_edit(snapshot, last.job):
+    if _has_lost_edit(snapshot, last.job, run.scheduler_image):
         return _repair(history, last.job, now)
     has_old_keys = last.renew_after is not None and now > last.renew_after
     is_due = has_old_keys or _was_restarted(snapshot, last.job, now)
@@ -215,11 +215,18 @@ def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
     return run.command is HostctlCommand.RESTORE or job.spec_hash == run.work_hash
 
 
-def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject) -> bool:
+def _has_lost_edit(snapshot: ClusterSnapshot, job: JobObject, image: str) -> bool:
     """Returns whether, long enough after the edit, the host's kubelet shows kube-schedulers and none with our
-    configuration: an upgrade of the control plane writes the manifest anew."""
+    configuration and ``image``: an upgrade of the control plane writes the manifest anew, and some tools
+    write the image alone. No other image starts with a configuration that names our plugin.
+
+    ``image``: empty where kube-scheduler keeps its own.
+    """
     shown = [scheduler for scheduler in snapshot.schedulers.values() if scheduler.node == job.node]
-    has_ours = any(scheduler.config.startswith(f"{HOST_FOLDER}/") for scheduler in shown)
+    has_ours = any(
+        scheduler.config.startswith(f"{HOST_FOLDER}/") and image in ("", scheduler.image)
+        for scheduler in shown
+    )
     if not shown or job.finished is None or has_ours:
         return False
     return min(scheduler.seen for scheduler in shown) - job.finished >= EDIT_VISIBLE_AFTER

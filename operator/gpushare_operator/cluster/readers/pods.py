@@ -25,7 +25,8 @@ def read_pod(body: Json) -> PodObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels = {} if is_static(body) else metadata.get("labels", {})
     # In this order: the later containers wait for the earlier ones.
-    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    initial = status.get("initContainerStatuses") or ()
+    containers = [*initial, *(status.get("containerStatuses") or ())]
     own = [
         container for container in containers if container.get("name") == labels.get(COMPONENT_LABEL)
     ] or containers
@@ -42,7 +43,7 @@ def read_pod(body: Json) -> PodObject:
         exit_code=terminated.get("exitCode"),
         ended=read_time(terminated.get("finishedAt")),
         is_held_open=bool(terminated and _container_state(containers, "running")),
-        termination=terminated.get("message", ""),
+        termination=(terminated or _failed_state(initial)).get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting"), metadata),
         last_words=_last_words(containers),
         extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
@@ -55,6 +56,12 @@ def _container_state(containers: Any, kind: str) -> Json:
     """Returns the first state of that kind; empty when no container has one."""
     states = (container.get("state", {}).get(kind) for container in containers)
     return next((state for state in states if state), {})
+
+
+def _failed_state(containers: Any) -> Json:
+    """Returns the state of the first container that ended in an error; empty without one."""
+    states = (container.get("state", {}).get("terminated") for container in containers)
+    return next((state for state in states if state and state.get("exitCode")), {})
 
 
 def _why_waiting(state: Json, metadata: Json) -> str:

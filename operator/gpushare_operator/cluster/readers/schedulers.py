@@ -11,19 +11,21 @@ from gpushare_operator.cluster.objects import SchedulerObject
 
 def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
     spec = body.get("spec", {})
-    commands = [
-        [*(container.get("command") or ()), *(container.get("args") or ())]
-        for container in spec.get("containers") or ()
-    ]
+    containers = spec.get("containers") or ()
     # Other containers have flags of their own.
-    flags = next((words for words in commands if any(map(_is_scheduler, words))), [*commands, []][0])
+    own = next((each for each in containers if any(map(_is_scheduler, _words(each)))), [*containers, {}][0])
     return SchedulerObject(
         name=body["metadata"]["name"],
         node=spec.get("nodeName", ""),
-        config=_last_config(flags),
+        config=_last_config(_words(own)),
+        image=own.get("image", ""),
         seen=seen,
         started=_last_start(body.get("status", {}).get("containerStatuses") or ()),
     )
+
+
+def _words(container: Json) -> list[str]:
+    return [*(container.get("command") or ()), *(container.get("args") or ())]
 
 
 def _last_start(containers: Any) -> datetime | None:
