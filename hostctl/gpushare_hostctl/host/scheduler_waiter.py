@@ -19,8 +19,8 @@ from gpushare_hostctl.host.health_probe import Prober
 _LOG = logging.getLogger(__name__)
 
 INTERVAL = 0.5
-"""Seconds between two probes: far less than a restart takes. A probe is dear where a machine has many connections: the
-kernel lists all of them."""
+"""Seconds between two probes: far less than a restart takes. A probe costs more where a machine has more
+connections: the kernel lists all of them."""
 
 
 class SchedulerNotServingError(RetryableError):

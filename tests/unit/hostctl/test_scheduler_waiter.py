@@ -7,7 +7,7 @@ from tests.fakes.hostctl_prober import ScriptedProber, SleepClock
 from tests.samples.hostctl import ENDPOINT, NOBODY_LISTENS, process, serving, starting
 
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
-from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, SchedulerWaiter
+from gpushare_hostctl.host.scheduler_waiter import INTERVAL, SchedulerNotServingError, SchedulerWaiter
 
 
 def waiter(*probes: ProbeResult, timeout: float = 10.0) -> SchedulerWaiter:
@@ -65,7 +65,7 @@ def test_service_is_asked_for_within_the_timeout(timeout: float, proven: float, 
 
 
 def test_waiting_for_lasting_service_takes_no_process_that_falls() -> None:
-    falling = [*[serving("a")] * 12, NOBODY_LISTENS] * 4
+    falling = [*[serving("a")] * int(4 / INTERVAL), NOBODY_LISTENS] * 4
 
     with pytest.raises(SchedulerNotServingError):
         waiter(*falling).until_serving(ENDPOINT, lasting=5.0)
@@ -73,9 +73,9 @@ def test_waiting_for_lasting_service_takes_no_process_that_falls() -> None:
 
 
 def test_how_long_service_has_to_last_may_change_while_waiting() -> None:
-    knows = iter([math.inf] * 20)
+    knows = iter([math.inf] * int(5 / INTERVAL))
 
     awaited = waiter(serving("new"))
     start = awaited.clock()
     awaited.until_restarted(ENDPOINT, before=process("old"), lasting=lambda: next(knows, 2.0))
-    assert awaited.clock() - start == pytest.approx(20 * 0.25 + 2.0)
+    assert awaited.clock() - start == pytest.approx(5.0 + 2.0)
