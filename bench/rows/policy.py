@@ -50,7 +50,7 @@ class PolicyCluster:
         return await self._applied.get(NAME, self._apply)
 
     async def _apply(self) -> Applied:
-        client, count = self.bench.client, self.bench.measuring.size.policy_nodes
+        client, count = self.bench.client, self.bench.size.policy_nodes
         await for_each(range(count), lambda index: create_node(client, bare_node(index)))
         bare = await timed_bare_writes(client, count)
         await self.bench.uncordon(installation.WORKER)
@@ -65,8 +65,8 @@ class PolicyCluster:
 async def application(cluster: PolicyCluster) -> list[Figure]:
     """From the policy to the last label, GPUShareNode and the status, over the same writes made bare."""
     applied = await cluster.applied()
-    use = await cluster.bench.readings.footprint("operator")
-    count = cluster.bench.measuring.size.policy_nodes
+    use = await cluster.bench.footprint("operator")
+    count = cluster.bench.size.policy_nodes
     return [
         Figure(f"bare writes of {count:,} nodes", applied.bare, "s"),
         Figure(f"policy over {count:,} nodes", applied.policy, "s"),
@@ -84,15 +84,13 @@ async def changes(cluster: PolicyCluster) -> list[Figure]:
     """What the operator makes of plugins that report all the time."""
     await cluster.applied()
     bench = cluster.bench
-    await _until_rolled_out(bench.client, bench.measuring.size.policy_nodes)
+    await _until_rolled_out(bench.client, bench.size.policy_nodes)
     await settled(bench)
-    before = await bench.readings.footprint("operator")
+    before = await bench.footprint("operator")
     begun = time.monotonic()
-    made = await change(
-        bench.client, bench.measuring.size.policy_nodes, seconds=bench.measuring.size.change_seconds
-    )
+    made = await change(bench.client, bench.size.policy_nodes, seconds=bench.size.change_seconds)
     took = time.monotonic() - begun
-    after = await bench.readings.footprint("operator")
+    after = await bench.footprint("operator")
     return [
         Figure("GPUShareNode changes", made / took, "/s"),
         Figure(
@@ -113,7 +111,7 @@ async def no_op(cluster: PolicyCluster) -> list[Figure]:
     begun = bench.audit.position()
     touched = {"metadata": {"annotations": {"bench.example/touched": "yes"}}}
     await bench.client.merge(f"{paths.POLICIES}/{NAME}", touched)
-    await asyncio.sleep(bench.measuring.size.quiet_seconds)
+    await asyncio.sleep(bench.size.quiet_seconds)
     require(bench.audit.since(0), "operator")
     written = counted(bench.audit.since(begun), "operator")
     what = ", ".join(sorted(written)) or "none"
