@@ -44,6 +44,7 @@ from gpushare_operator.cluster.server import (
     read_kubernetes,
     read_scheduler_rights,
     read_server_facts,
+    version_in_force,
 )
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
@@ -82,10 +83,12 @@ class Polls:
     async def read_schedulers(self) -> None:
         """Reads the API server's version, kube-schedulers, Volcano's configuration, and what our own
         kube-scheduler depends on."""
-        version = self.server_versions.lowest(await read_kubernetes(self.api), self.now())
+        self.cache.replace_schedulers(await self._schedulers())
+        in_force = version_in_force(self.cache.snapshot())
+        reported = await read_kubernetes(self.api)
+        version = self.server_versions.lowest(reported, self.now(), in_force=in_force)
         if self.cache.replace_kubernetes(version):
             _log_support(version)
-        self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
         scheduler = absent_scheduler(self.cache.snapshot())
