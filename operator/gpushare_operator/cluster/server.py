@@ -5,11 +5,11 @@ Whether there is a kind does not follow from the version: beta kinds may be swit
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpushare_core.api.names import (
-    DEDICATED_SCHEDULER,
     EXTENDER_LEASE,
     GROUP,
     KUBE_SCHEDULER_USER,
@@ -22,7 +22,6 @@ from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.cluster.api_reader import ApiReader
 from gpushare_operator.cluster.objects import ReadResult, ServerFacts
 from gpushare_operator.cluster.readers.pods import read_pod_without_scheduler
-from gpushare_operator.cluster.snapshot import ClusterSnapshot
 
 POD_POLICY = "gpushare-scheduler"
 """Name of the MutatingAdmissionPolicy, and of its binding."""
@@ -72,18 +71,19 @@ def _order(version: str) -> list[int]:
     return [whole_number(part) for part in version.removeprefix("v").split(".")]
 
 
-def version_in_force(snapshot: ClusterSnapshot) -> str:
+def version_in_force(own: Iterable[str], of_hosts: Iterable[str]) -> str:
     """Returns the version of the API server that our kube-schedulers were made for, by the tags of their
-    images; the newest one where they differ, as during a change of it; empty where there is none."""
-    deployment = snapshot.deployments.get(DEDICATED_SCHEDULER)
-    spec = deployment.body.get("spec", {}).get("template", {}).get("spec", {}) if deployment else {}
-    own = [container.get("image", "") for container in spec.get("containers", ())]
-    versions = {
-        *map(_version_of_kubernetes, own),
-        *map(_version_of_ours, own),
-        *(_version_of_ours(scheduler.image) for scheduler in snapshot.schedulers.values()),
+    images; the newest one where they differ, as during a change of it; empty where there is none.
+
+    ``own``: images of the second kube-scheduler; ``of_hosts``: of the cluster's own ones, which follow us
+    only where we gave them an image.
+    """
+    images = [*own]
+    found = {
+        *map(_version_of_kubernetes, images),
+        *map(_version_of_ours, [*images, *of_hosts]),
     }
-    return max(filter(None, versions), key=_order, default="")
+    return max(filter(None, found), key=_order, default="")
 
 
 def _tag(image: str) -> str:

@@ -1,7 +1,6 @@
 """Which engine places pods: what is chosen, what is run for it, and what policies say."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -15,7 +14,6 @@ from tests.samples.operator import (
     external_policy,
     installed,
     policy,
-    scheduler,
     scheduler_pods,
     server,
     serving,
@@ -310,27 +308,26 @@ OF_KUBERNETES = "registry.k8s.io/kube-scheduler:v1.36.3"
 
 
 @pytest.mark.parametrize(
-    ("seen", "version"),
+    ("own", "of_hosts", "version"),
     [
-        pytest.param([dedicated()], "v1.36.0", id="Dedicated, Plugin"),
-        pytest.param([dedicated(engine=EXTENDER)], "v1.36.3", id="Dedicated, Extender"),
-        pytest.param([scheduler(image=f"{OF_OURS}36")], "v1.36.0", id="KubeScheduler, Plugin"),
+        pytest.param([f"{OF_OURS}36"], [OF_KUBERNETES], "v1.36.0", id="Dedicated, Plugin"),
+        pytest.param([OF_KUBERNETES, "gpushare:0.1.0"], [], "v1.36.3", id="Dedicated, Extender"),
+        pytest.param([], [f"{OF_OURS}36"], "v1.36.0", id="KubeScheduler, Plugin"),
         pytest.param(
-            [scheduler("cp-1", image=f"{OF_OURS}37"), scheduler("cp-2", image=f"{OF_OURS}36")],
+            [],
+            [f"{OF_OURS}37", f"{OF_OURS}36"],
             "v1.37.0",
             id="one host after the other: none is taken back",
         ),
-        pytest.param(
-            [scheduler(image=f"{OF_OURS}36@sha256:{'0' * 64}")], "v1.36.0", id="an image with a digest, too"
-        ),
-        pytest.param([scheduler(image=OF_KUBERNETES)], "", id="a kube-scheduler that follows nobody of ours"),
-        pytest.param([], "", id="none"),
+        pytest.param([], [f"{OF_OURS}36@sha256:{'0' * 64}"], "v1.36.0", id="a digest behind the tag"),
+        pytest.param([], [OF_KUBERNETES], "", id="a kube-scheduler that does not follow us"),
+        pytest.param([], [], "", id="none"),
     ],
 )
 def test_the_version_that_our_kube_schedulers_follow_is_seen_in_their_images(
-    seen: list[Any], version: str
+    own: list[str], of_hosts: list[str], version: str
 ) -> None:
-    assert version_in_force(snapshot(seen)) == version
+    assert version_in_force(own, of_hosts) == version
 
 
 @pytest.mark.parametrize(
