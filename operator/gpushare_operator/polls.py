@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from gpushare_core.api.names import COMPONENT_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER
 from gpushare_core.api.plugin_heartbeat import COMPONENT
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
@@ -44,7 +44,9 @@ from gpushare_operator.cluster.server import (
     read_kubernetes,
     read_scheduler_rights,
     read_server_facts,
+    version_in_force,
 )
+from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.status.pods_without_scheduler import absent_scheduler
 
 HEARTBEATS_PAGE = 500
@@ -82,10 +84,12 @@ class Polls:
     async def read_schedulers(self) -> None:
         """Reads the API server's version, kube-schedulers, Volcano's configuration, and what our own
         kube-scheduler depends on."""
-        version = self.server_versions.lowest(await read_kubernetes(self.api), self.now())
+        self.cache.replace_schedulers(await self._schedulers())
+        in_force = _version_in_force(self.cache.snapshot())
+        reported = await read_kubernetes(self.api)
+        version = self.server_versions.lowest(reported, self.now(), in_force=in_force)
         if self.cache.replace_kubernetes(version):
             _log_support(version)
-        self.cache.replace_schedulers(await self._schedulers())
         volcano = {at: await self._volcano_config(at) for at in locations(self.cache.snapshot())}
         self.cache.replace_volcano_configs(volcano)
         scheduler = absent_scheduler(self.cache.snapshot())
@@ -158,6 +162,13 @@ class Polls:
             ),
         )
         return any(changes)
+
+
+def _version_in_force(snapshot: ClusterSnapshot) -> str:
+    deployment = snapshot.deployments.get(DEDICATED_SCHEDULER)
+    spec = deployment.body.get("spec", {}).get("template", {}).get("spec", {}) if deployment else {}
+    own = (container.get("image", "") for container in spec.get("containers", ()))
+    return version_in_force(own, (scheduler.image for scheduler in snapshot.schedulers.values()))
 
 
 def _log_support(version: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, files
+from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, edit_manifest, files
 from tests.e2e.fixtures import WORKERS, await_agreement, minor_of
 from tests.e2e.observe import POLICIES, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, policy
@@ -13,6 +13,7 @@ from tests.e2e.test_dedicated_engine import (
     await_bound_by,
     await_engine,
 )
+from tests.e2e.test_scheduler_reconnection import await_reason
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.kube import paths
@@ -115,6 +116,26 @@ def test_the_clusters_own_kube_scheduler_places_pods_by_cards_and_is_as_before_i
     product.delete("default")
     assert image(cluster) == stock
     assert files(cluster) == before
+
+
+@pytest.mark.usefixtures("before")
+def test_an_image_that_somebody_wrote_in_place_of_ours_is_noticed_and_ours_again(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """Some tools upgrade kube-scheduler so. It does not start with our configuration, which names the plugin."""
+    cluster.kubectl("apply", "-f", RIGHTS)
+    stock, ours = image(cluster), our_image(cluster)
+    product.apply(asking("Plugin"))
+    product.await_ready("default")
+    edited = cluster.node_path(CONTROL_PLANE, MANIFEST).read_text()
+    edit_manifest(cluster, edited.replace(f"image: {ours}", f"image: {stock}").encode())
+    message = await_reason(cluster, "SchedulerConfigured", "ConnectionLost", seconds=300)
+    assert "its kube-scheduler runs without our configuration or our image" in message
+
+    product.await_ready("default")
+    assert image(cluster) == ours
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    await_running(cluster, namespace, "shares")
 
 
 @pytest.mark.usefixtures("before")

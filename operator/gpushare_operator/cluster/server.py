@@ -5,10 +5,16 @@ Whether there is a kind does not follow from the version: beta kinds may be swit
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gpushare_core.api.names import EXTENDER_LEASE, GROUP, KUBE_SCHEDULER_USER, NODE_PLURAL
+from gpushare_core.api.names import (
+    EXTENDER_LEASE,
+    GROUP,
+    KUBE_SCHEDULER_USER,
+    NODE_PLURAL,
+)
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.text.json_object import Json
@@ -25,6 +31,7 @@ MAX_PODS = 100
 
 _log = logging.getLogger(__name__)
 
+_VERSION = re.compile(r"v[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}")
 VERSION_SETTLES = timedelta(minutes=5)
 """After an upgrade: for so long no replica may have reported the older version."""
 
@@ -39,10 +46,19 @@ class ServerVersions:
 
     _reported: dict[str, datetime] = field(default_factory=dict)
     """Version -> when it was last reported."""
+    _has_begun: bool = False
 
-    def lowest(self, version: str, now: datetime) -> str:
+    def lowest(self, version: str, now: datetime, *, in_force: str = "") -> str:
         """Returns the lowest version of the last ``VERSION_SETTLES``, with ``version`` reported at ``now``;
-        empty when there is none."""
+        empty when there is none.
+
+        ``in_force``: the version that our kube-scheduler follows. It counts as reported when an operator
+        begins: where that is in the middle of an upgrade some replicas may still have it.
+        """
+        if version and not self._has_begun:
+            self._has_begun = True
+            if in_force and _minors_between(in_force, version) in (0, 1):
+                self._reported[in_force] = now
         # The clock may be set back.
         last = {seen: min(moment, now) for seen, moment in self._reported.items()}
         self._reported = {seen: moment for seen, moment in last.items() if now - moment < VERSION_SETTLES}
@@ -53,6 +69,42 @@ class ServerVersions:
 
 def _order(version: str) -> list[int]:
     return [whole_number(part) for part in version.removeprefix("v").split(".")]
+
+
+def version_in_force(own: Iterable[str], of_hosts: Iterable[str]) -> str:
+    """Returns the version of the API server that our kube-schedulers were made for, by the tags of their
+    images; the newest one where they differ, as during a change of it; empty where there is none.
+
+    ``own``: images of the second kube-scheduler; ``of_hosts``: of the cluster's own ones, which follow us
+    only where we gave them an image.
+    """
+    images = [*own]
+    found = {
+        *map(_version_of_kubernetes, images),
+        *map(_version_of_ours, [*images, *of_hosts]),
+    }
+    return max(filter(None, found), key=_order, default="")
+
+
+def _tag(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def _version_of_kubernetes(image: str) -> str:
+    """Returns it of an image of Kubernetes, such as ``v1.36.3``; empty of others."""
+    found = _VERSION.match(_tag(image))
+    return found[0] if found else ""
+
+
+def _version_of_ours(image: str) -> str:
+    """Returns it of an image such as ``0.1.0-1.36``, which is for every patch version; empty of others."""
+    found = re.search(r"-([0-9]{1,9}\.[0-9]{1,9})$", _tag(image))
+    return f"v{found[1]}.0" if found else ""
+
+
+def _minors_between(older: str, newer: str) -> int | None:
+    (major, minor, *_), (new_major, new_minor, *_) = _order(older), _order(newer)
+    return new_minor - minor if major == new_major else None
 
 
 async def read_kubernetes(api: ApiReader) -> str:
@@ -78,7 +130,7 @@ def read_server_version(body: Json) -> str:
 
     Source: ``k8s.io/apimachinery/pkg/version.Info``, such as ``v1.31.5-gke.1233000``.
     """
-    match = re.match(r"v[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}", str(body.get("gitVersion", "")))
+    match = re.match(_VERSION, str(body.get("gitVersion", "")))
     return match[0] if match else ""
 
 

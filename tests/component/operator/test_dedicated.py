@@ -176,6 +176,29 @@ async def test_pods_that_nobody_places_are_counted_until_they_are_gone() -> None
     assert said(cluster, "Degraded").startswith("False ")
 
 
+@pytest.mark.parametrize(
+    ("engine", "before", "after"),
+    [
+        pytest.param("Plugin", our_scheduler("1.36"), our_scheduler("1.37"), id="Plugin"),
+        pytest.param("Extender", kube_scheduler("v1.36.3"), kube_scheduler("v1.37.0"), id="Extender"),
+    ],
+)
+async def test_an_operator_that_starts_during_an_upgrade_rolls_nothing_out_before_all_replicas_had_time(
+    engine: str, before: str, after: str
+) -> None:
+    """It has not heard of the replicas that are still of the version before."""
+    cluster = cluster_with("v1.36.3", engine=engine)
+    await converge(cluster)
+    cluster.serve("v1.37.0")
+    operator = Operator(cluster, now=cluster.now)
+    await operator.resync()
+    for minutes, image in ((0, before), (4, before), (6, after)):
+        operator.now = cluster.now + timedelta(minutes=minutes)
+        await operator.work(SCHEDULERS)
+        await operator.work("*")
+        assert image_of(cluster) == image
+
+
 async def test_while_replicas_of_the_server_are_upgraded_nothing_is_rolled_out() -> None:
     """They answer in turns, and kube-scheduler may not be newer than any of them."""
     cluster = cluster_with("v1.36.3", engine="Extender")

@@ -1,13 +1,16 @@
 """Backend KubeScheduler with engine Plugin, from the policy to its removal: rights, hosts, extender."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.fakes.operator_cluster import DAEMON_SETS, JOBS, NAMESPACE, Cluster, Operator, converge
 
 from gpushare_core.kube import paths
+from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
+from gpushare_operator.cluster.kinds import SCHEDULER_PODS
 from gpushare_operator.cluster.server import needed_rights
 from gpushare_operator.reconcile import SCHEDULERS
 
@@ -129,6 +132,32 @@ async def test_an_upgrade_of_the_server_is_followed(upgrade: str, engine: str, p
     assert last_engines(cluster) == {engine}
     assert status(cluster)["engine"] == engine
     assert part in said(cluster)
+
+
+async def test_an_operator_that_starts_during_an_upgrade_edits_no_host_before_all_replicas_had_time() -> None:
+    cluster = cluster_with(engine="Plugin")
+    await converge(cluster)
+    runs = set(cluster.api.of(JOBS))
+    for name in ("cp-1", "cp-2"):
+        cluster.api.put(SCHEDULER_PODS, static_pod(name, image=f"gpushare-scheduler:{VERSION}-1.36"))
+    cluster.serve("v1.37.0")
+    operator = Operator(cluster, now=cluster.now)
+    await operator.resync()
+    for minutes, is_edited in ((0, False), (4, False), (6, True)):
+        operator.now = cluster.now + timedelta(minutes=minutes)
+        await operator.work(SCHEDULERS)
+        await operator.work("*")
+        assert (set(cluster.api.of(JOBS)) != runs) is is_edited
+
+
+def static_pod(host: str, *, image: str) -> Json:
+    metadata = {"name": f"kube-scheduler-{host}", "labels": {"component": "kube-scheduler"}}
+    metadata["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    command = ["kube-scheduler", "--config=/etc/kubernetes/gpushare/scheduler-config-0.yaml"]
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": host, "containers": [{"command": command, "image": image}]},
+    }
 
 
 @pytest.mark.parametrize(

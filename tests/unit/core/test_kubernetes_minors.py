@@ -55,6 +55,7 @@ NEXT = ENGINE_MINORS[-1]._replace(minor=ENGINE_MINORS[-1].minor + 1)
         ("docs/image.md", f"There are {ALL}."),
         ("docs/upgrade.md", f"the API server is of {ENGINE_RANGE}"),
         ("scheduler/README.md", f"It builds for Kubernetes {ENGINE_RANGE}"),
+        ("localcluster/README.md", f"(`scheduler/`, of {ENGINE_MINORS[0]} and newer)"),
     ],
 )
 def test_documents_name_the_minors_that_have_an_engine(file: str, sentence: str) -> None:

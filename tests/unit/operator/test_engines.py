@@ -30,6 +30,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_operator.actions import ApplyDeployment
 from gpushare_operator.backends.dedicated.deployment import scheduler_deployment
 from gpushare_operator.backends.engine_image import WITHOUT_OUR_IMAGE
+from gpushare_operator.cluster.server import VERSION_SETTLES, ServerVersions, version_in_force
 from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.decide.backend_choice import asked_connection
 from gpushare_operator.main import parser
@@ -300,6 +301,53 @@ def test_the_condition_says_which_engine_serves_and_why(seen: ClusterSnapshot, s
 )
 def test_the_status_says_which_engine_places_pods(seen: ClusterSnapshot, engine: str) -> None:
     assert status_of(seen).engine == engine
+
+
+OF_OURS = "registry.example:5000/gpushare-scheduler:0.1.0-1."
+OF_KUBERNETES = "registry.k8s.io/kube-scheduler:v1.36.3"
+
+
+@pytest.mark.parametrize(
+    ("own", "of_hosts", "version"),
+    [
+        pytest.param([f"{OF_OURS}36"], [OF_KUBERNETES], "v1.36.0", id="Dedicated, Plugin"),
+        pytest.param([OF_KUBERNETES, "gpushare:0.1.0"], [], "v1.36.3", id="Dedicated, Extender"),
+        pytest.param([], [f"{OF_OURS}36"], "v1.36.0", id="KubeScheduler, Plugin"),
+        pytest.param(
+            [],
+            [f"{OF_OURS}37", f"{OF_OURS}36"],
+            "v1.37.0",
+            id="one host after the other: none is taken back",
+        ),
+        pytest.param([], [f"{OF_OURS}36@sha256:{'0' * 64}"], "v1.36.0", id="a digest behind the tag"),
+        pytest.param([], [OF_KUBERNETES], "", id="a kube-scheduler that does not follow us"),
+        pytest.param([], [], "", id="none"),
+    ],
+)
+def test_the_version_that_our_kube_schedulers_follow_is_seen_in_their_images(
+    own: list[str], of_hosts: list[str], version: str
+) -> None:
+    assert version_in_force(own, of_hosts) == version
+
+
+@pytest.mark.parametrize(
+    ("in_force", "reported", "lowest"),
+    [
+        pytest.param("v1.36.0", "v1.37.1", "v1.36.0", id="the minor before"),
+        pytest.param("v1.37.0", "v1.37.1", "v1.37.0", id="the same minor"),
+        pytest.param("v1.35.0", "v1.37.1", "v1.37.1", id="too old to be that of a replica"),
+        pytest.param("v1.38.0", "v1.37.1", "v1.37.1", id="a newer one counts for nothing"),
+        pytest.param("", "v1.37.1", "v1.37.1", id="none"),
+        pytest.param("v1.36.0", "", "", id="a server that does not say it"),
+    ],
+)
+def test_an_operator_that_begins_takes_the_version_in_force_for_one_that_a_replica_may_have(
+    in_force: str, reported: str, lowest: str
+) -> None:
+    versions = ServerVersions()
+    assert versions.lowest(reported, NOW, in_force=in_force) == lowest
+    later = NOW + VERSION_SETTLES
+    assert versions.lowest("v1.37.1", later, in_force="v1.36.0") == ("v1.37.1" if reported else "v1.36.0")
 
 
 def test_another_engine_is_reported_at_once() -> None:
