@@ -191,30 +191,44 @@ func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 
 // podHandler counts the bound pods, and forgets those that wait no more.
 func (c *core) podHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { c.setPod(now) },
-		UpdateFunc: func(_, now any) { c.setPod(now) },
-		DeleteFunc: func(before any) {
-			if last, is := before.(cache.DeletedFinalStateUnknown); is {
-				before = last.Obj
-			}
-			if pod, is := before.(*v1.Pod); is {
-				c.waitsNoMore(pod.UID)
-				c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
-				c.cluster.PodGone(pod.UID)
-			}
-		},
-	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: c.setPod, UpdateFunc: c.changePod, DeleteFunc: c.dropPod}
 }
 
 func (c *core) setPod(now any) {
-	if pod, is := now.(*v1.Pod); is && pod.Spec.NodeName != "" {
+	pod, is := now.(*v1.Pod)
+	switch {
+	case !is:
+	case pod.Spec.NodeName != "":
 		c.waitsNoMore(pod.UID)
 		c.cluster.SetPod(pod)
+	case pod.DeletionTimestamp != nil: // the scheduler does not try it any more
+		c.waitsNoMore(pod.UID)
 	}
 }
 
-// waitsNoMore says that a pod is bound or gone.
+// changePod counts with a pod as it is now. A watch that was interrupted shows as one change that a pod is gone and
+// that there is another one of its name.
+func (c *core) changePod(before, now any) {
+	earlier, wasPod := before.(*v1.Pod)
+	pod, isPod := now.(*v1.Pod)
+	if wasPod && isPod && earlier.UID != pod.UID {
+		c.dropPod(earlier)
+	}
+	c.setPod(now)
+}
+
+func (c *core) dropPod(before any) {
+	if last, is := before.(cache.DeletedFinalStateUnknown); is {
+		before = last.Obj
+	}
+	if pod, is := before.(*v1.Pod); is {
+		c.waitsNoMore(pod.UID)
+		c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
+		c.cluster.PodGone(pod.UID)
+	}
+}
+
+// waitsNoMore says that a pod is bound, gone, or being deleted.
 func (c *core) waitsNoMore(uid types.UID) {
 	c.waiting.Remove(uid)
 	c.postponed.remove(uid)
@@ -224,7 +238,7 @@ func (c *core) waitsNoMore(uid types.UID) {
 // forgetUnlessPending forgets a pod that is gone, or bound by others, since its attempt began: nobody would say so later.
 func (c *core) forgetUnlessPending(pod *v1.Pod) {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" {
+	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil {
 		c.waiting.Remove(pod.UID)
 		c.postponed.remove(pod.UID)
 	}

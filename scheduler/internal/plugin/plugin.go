@@ -187,7 +187,7 @@ func (p *Plugin) Score(
 func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 // Reserve chooses the cards. From now on they are the pod's.
-func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
 	own := stateOf(state)
 	if own == nil {
 		return nil
@@ -214,7 +214,22 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, n
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
 		p.note(nominated) // what was held for it there is free
 	}
+	p.wakeNominated(ctx, pod, nodeName)
 	return nil
+}
+
+// wakeNominated has those tried again that are nominated for a node and less important than a pod that has got units
+// there: they may wait for these in vain, and no node that fits them would wake them.
+func (p *Plugin) wakeNominated(ctx context.Context, pod *v1.Pod, node string) {
+	var less []*v1.Pod
+	for _, one := range p.handle.NominatedPodsForNode(node) {
+		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
+			less = append(less, other)
+		}
+	}
+	if len(less) > 0 {
+		p.activate(ctx, less)
+	}
 }
 
 // Unreserve gives back what Reserve took. Without effect on what a watch has shown.

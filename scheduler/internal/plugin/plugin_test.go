@@ -41,7 +41,8 @@ func newBench(t testing.TB, share *sharenode.Node, bound ...*v1.Pod) *bench {
 	client := fake.NewClientset()
 	handle, err := frameworkruntime.NewFramework(ctx, nil, nil,
 		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithClientSet(client),
-		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(client, 0)))
+		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(client, 0)),
+		frameworkruntime.WithPodNominator(noNominator{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,6 +290,12 @@ func TestEventsHaveTheirNodeLookedAt(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the pod itself is nominated no more", func(t *testing.T) {
+		b := newBench(t, node("gpu-1", 1))
+		if hint, err := b.afterPodDeleted(klog.Background(), podOf("nominated", 16), nominated, nil); err != nil || hint != fwk.Queue {
+			t.Errorf("hint %s, error %v", hint, err)
+		}
+	})
 	t.Run("a new node", func(t *testing.T) {
 		b := newBench(t, node("gpu-1", 1))
 		var noted []string

@@ -150,6 +150,35 @@ func TestAPodThatIsGoneBeforeItsAttemptIsForgotten(t *testing.T) {
 	}
 }
 
+// A watch that was interrupted shows a pod and its successor of the same name as one change.
+func TestAPodThatAnotherOneOfItsNameReplacesIsGone(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-a", 0, 16))
+	waiting, bound, successor := podOf("w", 4), boundPod("a", "GPU-0", 16), podOf("w", 4)
+	successor.UID = "uid-another"
+	b.begin(waiting)
+	b.podHandler().OnUpdate(waiting, successor)
+	if b.waiting.Len() > 0 {
+		t.Error("it waits for ever")
+	}
+	b.cluster.SetPod(bound)
+	b.podHandler().OnUpdate(bound, successor)
+	if b.cluster.Holder(bound.UID) != nil {
+		t.Error("it has its units for ever")
+	}
+}
+
+func TestAPodThatIsBeingDeletedWaitsNoMore(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	pod, ending := podOf("a", 4), podOf("a", 4)
+	now := metav1.Now()
+	ending.DeletionTimestamp, ending.Finalizers = &now, []string{"batch.kubernetes.io/job-tracking"}
+	b.begin(pod)
+	b.podHandler().OnUpdate(pod, ending)
+	if b.waiting.Len() > 0 {
+		t.Error("it takes the place of others")
+	}
+}
+
 func TestAPodThatIsGoneBeforeItsAttemptIsNotTriedOnceTheLeaseIsHeld(t *testing.T) {
 	b := newBench(t, node("gpu-1", 1))
 	b.hold = func(context.Context) (uint64, error) { return 0, errors.New("another one binds pods") }

@@ -305,6 +305,52 @@ func TestWhatWasHeldForAPodThatIsBoundElsewhereIsFree(t *testing.T) {
 	}
 }
 
+func TestManyNodesThatAreFreeAtTheSameTimeAreFilledAtOnce(t *testing.T) {
+	t.Parallel()
+	var full, free []*sharenode.Node
+	for place := range 10 {
+		name := fmt.Sprintf("gpu-%d", place)
+		full, free = append(full, node(name, 1, "uid-x-"+name, 0, 16)), append(free, node(name, 1))
+	}
+	w := newWorld(t, full...)
+	waiting := numbered("waits", 10)
+	for _, name := range waiting {
+		w.create(name, 16)
+	}
+	for _, name := range waiting {
+		w.waitRefused(name)
+	}
+	time.Sleep(2 * tickTime)
+	began := time.Now()
+	for _, one := range free {
+		w.report(one)
+	}
+	w.waitBound(waiting...)
+	if took := time.Since(began); took > 3*tickTime {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// Both wait for the same card. Who is less important looks for another one once it is taken.
+func TestAPodThatLosesTheNodeItWaitsForEvictsElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16), node("gpu-2", 1, "uid-y", 0, 16))
+	w.create("x", 16, on("gpu-1", "GPU-0", 16))
+	w.create("y", 16, priority(5), on("gpu-2", "GPU-0", 16))
+	w.waitSeen("y", true)
+	end := w.linger("x")
+	w.create("first", 16, priority(10))
+	w.eventually("first is nominated", func() bool { return w.pod("first").Status.NominatedNodeName == "gpu-1" })
+	w.create("second", 16, priority(20))
+	w.eventually("second is nominated", func() bool { return w.pod("second").Status.NominatedNodeName == "gpu-1" })
+	w.report(node("gpu-1", 1))
+	end()
+	w.waitBound("second")
+	w.eventually("y is gone", func() bool { return w.pod("y") == nil })
+	w.report(node("gpu-2", 1))
+	w.waitBound("first")
+}
+
 func TestUnitsOfABindingThatFailsAreGivenBack(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))

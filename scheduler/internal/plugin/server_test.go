@@ -44,7 +44,9 @@ type server struct {
 	afterBind func(*v1.Binding)
 	// unseen are pods that no watch shows yet, ended those that no watch shows any more.
 	unseen, ended []*v1.Pod
-	isAway        bool
+	// lingering are pods that need a while to end once they are deleted, by name.
+	lingering map[string]bool
+	isAway    bool
 	// takesAnyVersion has a Binding take effect on a pod that was changed since: a leader that is killed here writes a
 	// status in its last moment, and could not if it was a process.
 	takesAnyVersion bool
@@ -142,6 +144,20 @@ func (s *server) Read(ctx context.Context, _, name string) (*v1.Pod, error) {
 		return pod, nil
 	}
 	return nil, apierrors.NewNotFound(pods.GroupResource(), name)
+}
+
+// linger has a pod end only once end is called, whoever deletes it.
+func (s *server) linger(name string) (end func()) {
+	set := func(is bool) {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.lingering = map[string]bool{name: is}
+	}
+	set(true)
+	return func() {
+		set(false)
+		s.delete(name)
+	}
 }
 
 // end has a pod ended, as the watch of those that have not shows it.
@@ -250,6 +266,12 @@ func (s *server) remove(action clienttesting.Action) (bool, runtime.Object, erro
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	name := action.(clienttesting.DeleteAction).GetName()
+	if s.lingering[name] {
+		present, now := s.pod(name), metav1.Now()
+		present.DeletionTimestamp = &now
+		s.write(present)
+		return true, nil, nil
+	}
 	return true, nil, s.client.Tracker().Delete(pods, action.GetNamespace(), name)
 }
 

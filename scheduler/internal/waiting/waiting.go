@@ -51,6 +51,8 @@ type entry struct {
 	since uint64
 	// attempt is the number of its last attempt.
 	attempt uint64
+	// wokenFor is the node that it was woken for since the last round, and to which no attempt has led yet; empty otherwise.
+	wokenFor string
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet
 }
@@ -71,7 +73,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	defer p.mutex.Unlock()
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
-		before.pod, before.attempt, before.refusedBy = pod, attempt, nil
+		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
 		return
 	}
 	p.added++
@@ -167,10 +169,14 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 	}
 }
 
-// Open returns the nodes that had room for more pods than were woken.
+// Open begins a round: it returns the nodes that had room for more pods than were woken. Who was woken and not tried
+// since then may be woken for another one of them now.
 func (p *Pods) Open() []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	for _, one := range p.pods {
+		one.wokenFor = ""
+	}
 	var nodes []string
 	for _, group := range p.groups {
 		for node := range group.open {
@@ -182,7 +188,9 @@ func (p *Pods) Open() []string {
 }
 
 // Next returns the pods to wake for a node, as many as fit there together, and each once. A pod whose attempt is under way
-// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change.
+// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change. So does a
+// pod that was woken for this node and not tried yet. One that was woken for another node is left out, until the next
+// round.
 func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -193,7 +201,7 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	left, full := nodes.Known(node).Node(), map[*group]bool{}
 	var woken []*v1.Pod
 	for _, one := range candidates {
-		if full[one.group] {
+		if full[one.group] || one.wokenFor != "" && one.wokenFor != node {
 			continue
 		}
 		holder, _ := left.Reserve(string(one.pod.UID), one.group.asked.Request)
@@ -202,7 +210,8 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 			continue
 		}
 		left.Add(holder)
-		if !one.isUnderWay(nodes) {
+		if !one.isUnderWay(nodes) && one.wokenFor == "" {
+			one.wokenFor = node
 			one.group.open[node].woken[one.pod.UID] = true
 			woken = append(woken, one.pod)
 		}
@@ -210,7 +219,7 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 	return woken
 }
 
-// candidates returns those that fit the node and were not woken since it fits them, in their order.
+// candidates returns those that wait for the node, in their order.
 func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	var found []*entry
 	for _, group := range p.groups {
@@ -224,8 +233,8 @@ func (p *Pods) candidates(node string, nodes Nodes) []*entry {
 	return found
 }
 
-// candidates returns those of the group that wait for the node, which fits them, and that were not woken since then, or
-// whose attempt is under way. The node is open no more where there are none.
+// candidates returns those of the group that wait for the node, which fits them, and whose turn is not over: they were
+// not woken for it since then, or not tried yet. The node is open no more where there are none.
 func (g *group) candidates(node string, nodes Nodes) []*entry {
 	if !nodes.Known(node).Fits(g.asked) {
 		delete(g.open, node)
@@ -234,7 +243,7 @@ func (g *group) candidates(node string, nodes Nodes) []*entry {
 	var found []*entry
 	place, woken := nodes.Place(node), g.open[node].woken
 	for uid, one := range g.pods {
-		if one.isUnderWay(nodes) || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
+		if one.isUnderWay(nodes) || one.wokenFor == node || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
 			found = append(found, one)
 		}
 	}

@@ -66,7 +66,9 @@ func (w *world) change(free int64) []string {
 	return w.next()
 }
 
+// next begins a round.
 func (w *world) next() []string {
+	w.pods.Open()
 	var names []string
 	for _, pod := range w.pods.Next("gpu-1", w.nodes) {
 		names = append(names, pod.Name)
@@ -224,4 +226,31 @@ func TestAPodThatAsksForSomethingElseNow(t *testing.T) {
 		t.Errorf("%d wait", w.pods.Len())
 	}
 	expect(t, "4 units", w.change(4), "a")
+}
+
+// on has a node with one card of 16 units, all of them free.
+func (w *world) on(name string) {
+	card := sharenode.Card{UUID: "GPU-0", Units: 16, IsHealthy: true}
+	w.nodes.SetShareNode(&sharenode.Node{
+		Name: name, Cards: []sharenode.Card{card}, Resources: []cards.Resource{memory},
+	})
+	w.pods.Changed(name, w.nodes)
+}
+
+func TestNodesThatAreFreeAtTheSameTimeWakeOneEach(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	for _, name := range []string{"a", "b", "c"} {
+		w.try(pod(name, "16", 0))
+	}
+	woken := map[string]string{}
+	for _, node := range []string{"gpu-2", "gpu-3", "gpu-4"} {
+		w.on(node)
+		for _, pod := range w.pods.Next(node, w.nodes) {
+			woken[pod.Name] = node
+		}
+	}
+	if len(woken) != 3 {
+		t.Errorf("woken: %v", woken)
+	}
 }
