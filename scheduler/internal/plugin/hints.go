@@ -15,14 +15,9 @@ import (
 // EventsToRegister implements fwk.EnqueueExtensions. What a GPUShareNode changes is no event of the scheduler's: waker
 // wakes pods then.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	events := []fwk.ClusterEventWithHint{
-		{Event: podDeleted, QueueingHintFn: p.afterPodDeleted},
-		{Event: nodeAdded, QueueingHintFn: p.afterNodeAdded},
-	}
-	if hasOwnUpdates {
-		events = append(events, fwk.ClusterEventWithHint{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate})
-	}
-	return events, nil
+	return append(p.moreEvents(),
+		fwk.ClusterEventWithHint{Event: podDeleted, QueueingHintFn: p.afterPodDeleted},
+		fwk.ClusterEventWithHint{Event: nodeAdded, QueueingHintFn: p.afterNodeAdded}), nil
 }
 
 // The scheduler asks each pod that waits whether an event is worth an attempt. That would wake all that fit one freed
