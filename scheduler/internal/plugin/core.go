@@ -79,8 +79,8 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.core != nil && f.args != args {
-		return nil, fmt.Errorf("the plugin %s needs the same args in pluginConfig of every profile: extenderLeaseNamespace is"+
-			" %s in one and %s in another", Name, f.args.ExtenderLeaseNamespace, args.ExtenderLeaseNamespace)
+		return nil, fmt.Errorf("the plugin %s needs the same args in pluginConfig of every profile:"+
+			" extenderLeaseNamespace is %s in one and %s in another", Name, f.args.ExtenderLeaseNamespace, args.ExtenderLeaseNamespace)
 	}
 	if f.core == nil {
 		connecting := connect
@@ -241,8 +241,7 @@ func (c *core) waitsNoMore(uid types.UID) {
 	c.metrics.Shown(uid)
 }
 
-// forgetUnlessPending forgets a pod that is gone, or bound by others, since it was taken from the queue: nobody would say so
-// later.
+// forgetUnlessPending forgets a pod that is gone, or bound by others, since its attempt began: nobody would say so later.
 func (c *core) forgetUnlessPending(pod *v1.Pod) {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil {

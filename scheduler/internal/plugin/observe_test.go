@@ -123,7 +123,8 @@ func TestAPodThatIsGoneDuringItsAttemptIsNotCounted(t *testing.T) {
 	b.podHandler().OnDelete(pod)
 	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
 	counted := &world{server: &server{t: t}, factory: &Factory{core: b.core}}
-	if found := counted.metrics(); found["extender_waiting_pods NoRoom"] != 0 || found["extender_refusals_total NoRoom"] != 1 {
+	found := counted.metrics()
+	if found["extender_waiting_pods NoRoom"] != 0 || found["extender_refusals_total NoRoom"] != 1 {
 		t.Errorf("found: %v", found)
 	}
 }

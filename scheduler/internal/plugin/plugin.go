@@ -219,8 +219,8 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	return nil
 }
 
-// wakeNominated has those tried again that are nominated for a node and less important than a pod that has got units
-// there: they may wait for these in vain, and no node that fits them would wake them.
+// wakeNominated has the pods tried again that are nominated for a node and less important than pod, which has got units
+// there: they may wait for the same units, and others may be evicted for them elsewhere.
 func (p *Plugin) wakeNominated(ctx context.Context, pod *v1.Pod, node string) {
 	var less []*v1.Pod
 	for _, one := range p.handle.NominatedPodsForNode(node) {
