@@ -226,10 +226,13 @@ func (c *call) ask(ctx context.Context) (bool, error) {
 // stillUnbound decides for a pod that is not bound: it was changed, or the Binding has not taken effect yet, or never
 // will.
 func (c *call) stillUnbound(pod *v1.Pod, asked time.Time) (bool, error) {
-	if !asked.Before(c.sendUntil) && !asked.Before(c.uncertainUntil) {
+	isChanged := pod.ResourceVersion != c.pod.ResourceVersion
+	switch {
+	case !asked.Before(c.sendUntil) && !asked.Before(c.uncertainUntil):
 		return true, fmt.Errorf("the pod is not bound: %w", c.failure)
-	}
-	if pod.ResourceVersion != c.pod.ResourceVersion {
+	case c.isOutdated && !isChanged && c.uncertainUntil.IsZero(): // the conflict will last: the pod is being deleted
+		return c.fail(c.failure)
+	case isChanged:
 		c.failure = errChanging
 	}
 	c.pod, c.isOutdated = pod, false

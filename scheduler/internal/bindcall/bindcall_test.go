@@ -199,6 +199,15 @@ func TestALaterVersionIsSent(t *testing.T) {
 	}
 }
 
+// The API server says so of a pod that is being deleted, too.
+func TestAConflictWithAPodThatIsAsItWasIsARefusal(t *testing.T) {
+	being := apierrors.NewConflict(pods, "a", errors.New("pod a is being deleted, cannot be assigned to a host"))
+	w := newWorld(t, func(*world, int) error { return being })
+	if err := w.write(); !errors.Is(err, being) || len(w.bindings) != 1 {
+		t.Errorf("error %v, %d Bindings", err, len(w.bindings))
+	}
+}
+
 func TestAPodWithoutRoomForAnnotationsIsNotBound(t *testing.T) {
 	w := newWorld(t, func(*world, int) error { return nil })
 	w.client.ClearActions()

@@ -64,6 +64,8 @@ type Factory struct {
 	Show  func(kubemetrics.StableCollector, *inspection.Inspection)
 	mutex sync.Mutex
 	core  *core
+	// args are those of core.
+	args Args
 	// connect is replaced in tests.
 	connect func(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error)
 }
@@ -76,6 +78,10 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if f.core != nil && f.args != args {
+		return nil, fmt.Errorf("the plugin %s needs the same args in pluginConfig of every profile:"+
+			" extenderLeaseNamespace is %s in one and %s in another", Name, f.args.ExtenderLeaseNamespace, args.ExtenderLeaseNamespace)
+	}
 	if f.core == nil {
 		connecting := connect
 		if f.connect != nil {
@@ -90,7 +96,7 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 		if f.Show != nil {
 			f.Show(made.metrics, inspection.New(made.inspect))
 		}
-		f.core = made
+		f.core, f.args = made, args
 	}
 	return &Plugin{core: f.core, handle: handle}, nil
 }
@@ -239,8 +245,7 @@ func (c *core) waitsNoMore(uid types.UID) {
 func (c *core) forgetUnlessPending(pod *v1.Pod) {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil {
-		c.waiting.Remove(pod.UID)
-		c.postponed.remove(pod.UID)
+		c.waitsNoMore(pod.UID)
 	}
 }
 

@@ -8,7 +8,10 @@ import fwk "k8s.io/kube-scheduler/framework"
 var (
 	podDeleted = fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}
 	nodeAdded  = fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}
-	ownUpdate  = fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.Update}
 )
 
-const hasOwnUpdates = true
+// moreEvents are those that not every version of the scheduler has.
+func (p *Plugin) moreEvents() []fwk.ClusterEventWithHint {
+	ownUpdate := fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.Update}
+	return []fwk.ClusterEventWithHint{{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate}}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"gpushare.io/scheduler/internal/sharenode"
 )
@@ -151,6 +152,17 @@ func TestAnExtenderThatDiesIsWaitedFor(t *testing.T) {
 	s.waitBound("a")
 	if waited := time.Since(began); waited < 2*time.Second {
 		t.Errorf("a was bound after %s", waited)
+	}
+}
+
+func TestAllProfilesUseOneLease(t *testing.T) {
+	w := newWorld(t, node("gpu-1", 1))
+	handle := w.sched.Profiles[schedulerName]
+	for namespace, isFine := range map[string]bool{"gpushare-system": true, "another": false} {
+		args := &runtime.Unknown{Raw: []byte(`{"extenderLeaseNamespace":"` + namespace + `"}`)}
+		if _, err := w.factory.New(context.Background(), args, handle); (err == nil) != isFine {
+			t.Errorf("%s: error %v", namespace, err)
+		}
 	}
 }
 

@@ -15,14 +15,9 @@ import (
 // EventsToRegister implements fwk.EnqueueExtensions. What a GPUShareNode changes is no event of the scheduler's: waker
 // wakes pods then.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	events := []fwk.ClusterEventWithHint{
-		{Event: podDeleted, QueueingHintFn: p.afterPodDeleted},
-		{Event: nodeAdded, QueueingHintFn: p.afterNodeAdded},
-	}
-	if hasOwnUpdates {
-		events = append(events, fwk.ClusterEventWithHint{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate})
-	}
-	return events, nil
+	return append(p.moreEvents(),
+		fwk.ClusterEventWithHint{Event: podDeleted, QueueingHintFn: p.afterPodDeleted},
+		fwk.ClusterEventWithHint{Event: nodeAdded, QueueingHintFn: p.afterNodeAdded}), nil
 }
 
 // The scheduler asks each pod that waits whether an event is worth an attempt. That would wake all that fit one freed
@@ -30,8 +25,8 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 // fit together.
 
 // afterPodDeleted has those woken that fit the node of a pod that is gone, or that was to be bound there and is not, and
-// that asked for units. The kubelet has most units then, and they wait for the node's GPUShareNode. It queues a pod that
-// is nominated no more: nothing is kept for it any longer, and others may be evicted for it elsewhere.
+// that asked for units. The kubelet has most units then, and they wait for the node's GPUShareNode. The scheduler says
+// the same of a pod that is nominated no more. That pod itself is queued: others may be evicted for it elsewhere.
 func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk.QueueingHint, error) {
 	gone, is := before.(*v1.Pod)
 	if is && gone.UID == pod.UID {

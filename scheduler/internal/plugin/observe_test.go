@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kubemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"gpushare.io/scheduler/internal/inspection"
 	"gpushare.io/scheduler/internal/sharenode"
@@ -105,6 +107,26 @@ func TestMetricsOfPodsThatWaitAndAreBound(t *testing.T) {
 	w.delete("too-many")
 	w.waitMetric("extender_waiting_pods CardsTooSmall", 0)
 	w.waitMetric("extender_waiting_pods TooManyUnits", 0)
+}
+
+func TestAPodThatIsGoneDuringItsAttemptIsNotCounted(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	b.core.api = &connection{shareNodes: watched{}}
+	pod, store := podOf("a", 4), b.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore()
+	b.begin(pod)
+	if b.fits(pod) {
+		t.Fatal("it fits")
+	}
+	if err := store.Delete(pod); err != nil {
+		t.Fatal(err)
+	}
+	b.podHandler().OnDelete(pod)
+	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
+	counted := &world{server: &server{t: t}, factory: &Factory{core: b.core}}
+	found := counted.metrics()
+	if found["extender_waiting_pods NoRoom"] != 0 || found["extender_refusals_total NoRoom"] != 1 {
+		t.Errorf("found: %v", found)
+	}
 }
 
 func TestARefusedBindingIsCountedAndLoggedOnce(t *testing.T) {

@@ -66,6 +66,7 @@ func (p *Plugin) PreFilter(
 	if refusal := unservable(pod, asked); refusal != nil {
 		p.waiting.Remove(pod.UID)
 		p.metrics.Refused(pod.UID, []ledger.Kind{refusal.Kind})
+		p.forgetUnlessPending(pod)
 		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 	}
@@ -218,8 +219,8 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	return nil
 }
 
-// wakeNominated has those tried again that are nominated for a node and less important than a pod that has got units
-// there: they may wait for these in vain, and no node that fits them would wake them.
+// wakeNominated has the pods tried again that are nominated for a node and less important than pod, which has got units
+// there: they may wait for the same units, and others may be evicted for them elsewhere.
 func (p *Plugin) wakeNominated(ctx context.Context, pod *v1.Pod, node string) {
 	var less []*v1.Pod
 	for _, one := range p.handle.NominatedPodsForNode(node) {
@@ -260,6 +261,7 @@ func (p *Plugin) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	}
 	p.pauses.Bound(pod, nodeName)
 	if p.cluster.Holder(pod.UID) == nil { // the watch has shown its end already
+		p.metrics.Shown(pod.UID)
 		p.pauses.Gone(pod.UID, p.cluster.IsReported(nodeName, pod.UID))
 	}
 	logger.V(2).Info("Bound with units of cards", "pod", klog.KObj(pod), "node", nodeName,

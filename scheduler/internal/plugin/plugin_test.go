@@ -292,7 +292,8 @@ func TestEventsHaveTheirNodeLookedAt(t *testing.T) {
 	}
 	t.Run("the pod itself is nominated no more", func(t *testing.T) {
 		b := newBench(t, node("gpu-1", 1))
-		if hint, err := b.afterPodDeleted(klog.Background(), podOf("nominated", 16), nominated, nil); err != nil || hint != fwk.Queue {
+		hint, err := b.afterPodDeleted(klog.Background(), podOf("nominated", 16), nominated, nil)
+		if err != nil || hint != fwk.Queue {
 			t.Errorf("hint %s, error %v", hint, err)
 		}
 	})

@@ -36,6 +36,7 @@ func (p *Plugin) PostFilter(
 	p.rest(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
+	p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
 		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}

@@ -91,6 +91,23 @@ func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
 	}, "a")
 }
 
+func TestWhoWaitsForACardIsNotWokenByTaints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16), node("gpu-2", 1, "uid-y", 0, 16))
+	w.create("a", 4)
+	w.rest(func() {
+		nodes := w.client.CoreV1().Nodes()
+		changed, err := nodes.Get(context.Background(), "gpu-1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed.Spec.Taints = []v1.Taint{{Key: "x", Effect: v1.TaintEffectPreferNoSchedule}}
+		if _, err := nodes.Update(context.Background(), changed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}, "a")
+}
+
 func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))

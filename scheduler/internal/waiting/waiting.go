@@ -51,7 +51,7 @@ type entry struct {
 	since uint64
 	// attempt is the number of its last attempt.
 	attempt uint64
-	// wokenFor is the node that it was woken for since the last round, and to which no attempt has led yet; empty otherwise.
+	// wokenFor is the node for which it was woken in this round, and not tried since; empty where there is none.
 	wokenFor string
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet

@@ -254,3 +254,17 @@ func TestNodesThatAreFreeAtTheSameTimeWakeOneEach(t *testing.T) {
 		t.Errorf("woken: %v", woken)
 	}
 }
+
+func TestAPodThatIsWokenKeepsItsPlaceUntilItIsTried(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("a", "16", 0))
+	w.try(pod("b", "16", 0))
+	expect(t, "the first", w.change(16), "a")
+	w.pods.Changed("gpu-1", w.nodes)
+	if again := w.pods.Next("gpu-1", w.nodes); len(again) > 0 {
+		t.Errorf("woken although a may take the card: %v", again[0].Name)
+	}
+	w.try(pod("a", "16", 0)) // another plugin refuses it
+	expect(t, "the second", w.next(), "b")
+}
