@@ -122,7 +122,7 @@ def test_the_clusters_own_kube_scheduler_places_pods_by_cards_and_is_as_before_i
 def test_an_image_that_somebody_wrote_in_place_of_ours_is_noticed_and_ours_again(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    """Some tools upgrade kube-scheduler so. It does not start with a configuration that names our plugin."""
+    """Some tools upgrade kube-scheduler so. It does not start then: our configuration names the plugin."""
     cluster.kubectl("apply", "-f", RIGHTS)
     stock, ours = image(cluster), our_image(cluster)
     product.apply(asking("Plugin"))

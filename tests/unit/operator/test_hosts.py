@@ -115,7 +115,7 @@ class TestPolicyAppliedWhileOthersAreRestored:
         assert due(*seen, marked(3), extender_pod(ready=False)) == ["+install-cp-3"]
 
     def test_where_the_jobs_are_lost_it_is_simply_edited(self) -> None:
-        assert due(policy(), extender(), marked(7), extender_pod()) == ["+install-cp-1"]
+        assert due(policy(), extender(), marked(7), extender_pod()) == ["+install-cp-7"]
 
 
 def reported(at: datetime, **extra: Any) -> list[Any]:

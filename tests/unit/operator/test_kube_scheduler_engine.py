@@ -28,6 +28,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.enums import Engine
+from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.kubernetes_minors import KubernetesMinor
 from gpushare_core.process.version import VERSION
 from gpushare_operator.actions import (
@@ -296,6 +297,14 @@ class TestRunsThatWaitForAnImage:
         running, pod = waits_for_its_image()
         snapshot = seen(policy(), control_plane(), replace(running, deleting=True), pod)
         assert withdrawn(snapshot) == []
+
+    def test_after_it_the_attempts_are_numbered_on(self) -> None:
+        """By its number a mark, and the extender that it brought, are known to be from before a restoring."""
+        marked = replace(control_plane(), labels={**control_plane().labels, SCHEDULER_LABEL: "5"})
+        assert due(seen(marked)) == ["+restore-cp-5"]
+        assert due(seen(plugin_policy(), marked)) == ["+install-cp-5 plugin"]
+        hosts = [marked, restored(sequence=5), extender(), extender_pod()]
+        assert due(seen(policy(), hosts)) == ["mark cp"]
 
 
 class TestChangeOfEngine:

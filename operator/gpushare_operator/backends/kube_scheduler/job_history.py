@@ -28,7 +28,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 
+from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
+from gpushare_core.text.whole_number import whole_number
 from gpushare_operator.backends.extender_workload.daemon_set import HOST_FOLDER
 from gpushare_operator.backends.kube_scheduler.hostctl_job import (
     NEEDS_PERSON,
@@ -127,7 +129,10 @@ class JobHistory:
 
     @property
     def next_sequence(self) -> int:
-        return self.last.job.sequence + 1 if self.last else 1
+        """Where no Job is left the node's mark has the number of one."""
+        if self.last:
+            return self.last.job.sequence + 1
+        return max(1, whole_number(self.node.labels.get(SCHEDULER_LABEL, "")))
 
     @property
     def failure(self) -> Attempt | None:
