@@ -70,10 +70,11 @@ class DedicatedProfile:
 def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
     """Returns the configuration of a kube-scheduler with extender or plugin, for pods of its name alone.
 
-    It scores every node. A sample of the nodes may hold none with room on one card. And each sample would
-    write other numbers of nodes into the pod that it refuses: a pod that has changed is tried again.
+    With an extender it scores every node. A sample of the nodes may hold none with room on one card. And each
+    sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is tried
+    again. With the plugin kube-scheduler looks on until enough nodes fit, or it has seen all.
     """
-    serving: Json = {"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}
+    serving: Json = {"schedulerName": profile.scheduler_name}
     document: Json = {
         "apiVersion": f"{_GROUP}v1",
         "kind": _KIND,
@@ -87,7 +88,7 @@ def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
         document["profiles"] = [{**serving, **engine.profile()}]
     else:
         document["podMaxBackoffSeconds"] = _MAX_BACKOFF
-        document["profiles"] = [serving]
+        document["profiles"] = [{**serving, "percentageOfNodesToScore": 100}]
         document["extenders"] = [engine.to_mapping()]
     return yaml.safe_dump(document, sort_keys=False).encode()
 
