@@ -10,11 +10,12 @@ from pathlib import Path
 
 from bench import schedule_throughput
 from bench.cluster import bench_cluster, installation
-from bench.cluster.bench_cluster import BenchCluster, Setting
+from bench.cluster.bench_cluster import Setting
 from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
 from bench.engines.access import Access, access_for
 from bench.engines.engine import CLAIMS, EXTENDER, Engine
+from bench.engines.on_bench_cluster import OnBenchCluster
 from bench.engines.programs import CONFIGURATION, Pod, read_document
 from bench.engines.running_engine import RUN_SECONDS, RunningEngine
 from bench.fill_cluster import fill_share_nodes
@@ -23,7 +24,6 @@ from bench.measuring.once import Once
 from bench.measuring.size import Size
 from bench.schedule_throughput import Throughput
 
-from gpushare_core.kube.client import KubeClient
 from gpushare_localcluster.build.binary import SCHEDULER, ensure_program
 from gpushare_localcluster.build.minors import Minor, chosen_minor
 from gpushare_localcluster.cluster import to_stderr
@@ -33,27 +33,13 @@ ADMISSION_SECONDS = 3.0
 
 
 @dataclass(slots=True, kw_only=True)
-class EngineCluster:
+class EngineCluster(OnBenchCluster):
     """``program``: kube-scheduler with our plugin. ``folder``: for configurations and logs."""
 
-    base: BenchCluster
     program: Path
     folder: Path
     _steps: Once[str, None] = field(default_factory=Once)
     _access: Once[str, Access] = field(default_factory=Once)
-
-    @property
-    def client(self) -> KubeClient:
-        """The administrator's."""
-        return self.base.client
-
-    @property
-    def size(self) -> Size:
-        return self.base.size
-
-    @property
-    def layout(self) -> Layout:
-        return self.base.layout
 
     async def access(self) -> Access:
         """Returns how to reach the API server as our kube-scheduler."""

@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench import schedule_throughput
-from bench.cluster.bench_cluster import BenchCluster
-from bench.cluster.cluster_objects import Layout
 from bench.engines import claims
 from bench.engines.engine import CLAIMS, PLUGIN, Engine
+from bench.engines.on_bench_cluster import OnBenchCluster
 from bench.engines.process import Served
 from bench.measuring.figures import NotMeasuredError
-from bench.measuring.size import Size
 from bench.readings import process_use
 from bench.readings.process_use import ProcessUse
 from bench.readings.scheduler_metrics import failed_attempts
@@ -19,7 +17,6 @@ from bench.schedule_throughput import Throughput
 
 from gpushare_core.audit.readers import read_scheduler_ledger
 from gpushare_core.audit.records import LedgerRecord
-from gpushare_core.kube.client import KubeClient
 
 WARM_SHARE = 4
 """Of the pods of a run one in so many warms a new scheduler up."""
@@ -28,26 +25,13 @@ SHOWN = "/configz"
 
 
 @dataclass(slots=True)
-class RunningEngine:
+class RunningEngine(OnBenchCluster):
     """What rows need of a cluster, see ``Ground``, and runs of pods."""
 
-    base: BenchCluster
     engine: Engine
     process: Served | None = None
     """Its kube-scheduler; None: the cluster's own."""
     extender: Served | None = None
-
-    @property
-    def client(self) -> KubeClient:
-        return self.base.client
-
-    @property
-    def size(self) -> Size:
-        return self.base.size
-
-    @property
-    def layout(self) -> Layout:
-        return self.base.layout
 
     @property
     def scheduler_name(self) -> str:
