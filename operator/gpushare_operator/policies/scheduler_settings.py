@@ -94,7 +94,7 @@ def _engine_in_force(snapshot: ClusterSnapshot) -> Engine:
         edits = (job for job in snapshot.jobs.values() if job.complete and job.engine)
         ended = {job.finished: job.engine for job in edits if job.finished}
         return Engine.PLUGIN if ended and ended[max(ended)] == Engine.PLUGIN else Engine.EXTENDER
-    spec = deployment.body.get("spec", {}) if deployment else {}
+    spec = deployment.body.get("spec", {})
     containers = spec.get("template", {}).get("spec", {}).get("containers", ())
     names = {container.get("name") for container in containers}
     return Engine.PLUGIN if names and EXTENDER not in names else Engine.EXTENDER
