@@ -319,35 +319,38 @@ def test_a_binding_with_many_annotations_is_judged_by_ours(cluster: LocalCluster
             bind({**tiny(65_000), key: "0"})
 
 
+@pytest.fixture(
+    scope="class",
+    params=[
+        pytest.param({"labels": 20_000}, id="20,000 labels"),
+        pytest.param({"annotations": 22_000}, id="22,000 annotations"),
+        pytest.param({"taints": 8_000}, id="8,000 taints"),
+        pytest.param({"resources": 15_000}, id="15,000 resources"),
+        pytest.param({"labels": 5_000, "annotations": 5_000, "taints": 500, "resources": 500}, id="all"),
+    ],
+)
+def much(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Json]:
+    """A node that has much of something. Making one costs the API server and its clients seconds."""
+    amounts = {"labels": 1, "annotations": 1, "taints": 1, "resources": 1, **request.param}
+    taints = [{"key": f"t{number}", "effect": "NoSchedule"} for number in range(amounts["taints"])]
+    resources = {f"a.b/{number}": "1" for number in range(amounts["resources"])}
+    body: Json = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "much",
+            "labels": {**tiny(amounts["labels"]), "gpushare.io/mode": "Slices"},
+            "annotations": tiny(amounts["annotations"]),
+        },
+        "spec": {"taints": [*taints, {"key": STARTUP, "effect": "NoSchedule"}]},
+        "status": {"capacity": {**resources, "gpushare.io/memory": "1"}, "allocatable": resources},
+    }
+    yield made(cluster, body)
+    cluster.kubectl("delete", "node", "much")
+
+
 class TestNode:
     """What the operator changes of a node that has much of something."""
-
-    @pytest.fixture(
-        params=[
-            pytest.param({"labels": 20_000}, id="20,000 labels"),
-            pytest.param({"annotations": 22_000}, id="22,000 annotations"),
-            pytest.param({"taints": 8_000}, id="8,000 taints"),
-            pytest.param({"resources": 15_000}, id="15,000 resources"),
-            pytest.param({"labels": 5_000, "annotations": 5_000, "taints": 500, "resources": 500}, id="all"),
-        ]
-    )
-    def much(self, cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Json]:
-        amounts = {"labels": 1, "annotations": 1, "taints": 1, "resources": 1, **request.param}
-        taints = [{"key": f"t{number}", "effect": "NoSchedule"} for number in range(amounts["taints"])]
-        resources = {f"a.b/{number}": "1" for number in range(amounts["resources"])}
-        body: Json = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {
-                "name": "much",
-                "labels": {**tiny(amounts["labels"]), "gpushare.io/mode": "Slices"},
-                "annotations": tiny(amounts["annotations"]),
-            },
-            "spec": {"taints": [*taints, {"key": STARTUP, "effect": "NoSchedule"}]},
-            "status": {"capacity": {**resources, "gpushare.io/memory": "1"}, "allocatable": resources},
-        }
-        yield made(cluster, body)
-        cluster.kubectl("delete", "node", "much")
 
     def patch(self, cluster: LocalCluster, body: Json, *, status: bool = False) -> None:
         as_account(cluster, "operator", f"{NODES}/much{'/status' if status else ''}", body)
@@ -364,15 +367,6 @@ class TestNode:
                 return False
             raise
         return True
-
-    @pytest.mark.usefixtures("much")
-    def test_what_is_ours_is_changed(self, cluster: LocalCluster) -> None:
-        self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": "Memory", "gpushare": "true"}}})
-        wait_until(
-            "the taint is off", lambda: self.takes_off_startup_taint(cluster), timeout=PATIENCE, interval=0.1
-        )
-        self.patch(cluster, {"metadata": {"annotations": {"volcano.sh/gpu-unhealthy-ids": "0"}}})
-        self.patch(cluster, {"status": {"capacity": {"gpushare.io/memory": None}}}, status=True)
 
     @pytest.mark.parametrize(
         ("body", "told"),
@@ -411,6 +405,16 @@ class TestNode:
         with pytest.raises(ApiError, match="may only take"):
             self.patch(cluster, {"status": {"capacity": capacity}}, status=True)
 
+    @pytest.mark.usefixtures("much")
+    def test_what_is_ours_is_changed(self, cluster: LocalCluster) -> None:
+        """The last one, as the node is the same for all."""
+        self.patch(cluster, {"metadata": {"labels": {"gpushare.io/mode": "Memory", "gpushare": "true"}}})
+        wait_until(
+            "the taint is off", lambda: self.takes_off_startup_taint(cluster), timeout=PATIENCE, interval=0.1
+        )
+        self.patch(cluster, {"metadata": {"annotations": {"volcano.sh/gpu-unhealthy-ids": "0"}}})
+        self.patch(cluster, {"status": {"capacity": {"gpushare.io/memory": None}}}, status=True)
+
 
 def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluster: LocalCluster) -> None:
     spec = {"policy": "", "mode": "Memory", "memoryUnit": "1Gi"}
@@ -428,7 +432,7 @@ def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluste
         cluster.kubectl("delete", "--raw", f"{SHARE_NODES}/{NODE}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="class")
 def dedicated(cluster: LocalCluster) -> Iterator[None]:
     """As if our own kube-scheduler placed the pods of a policy."""
     skip_unless_pods_are_pointed(cluster.kubernetes)
@@ -441,34 +445,41 @@ def dedicated(cluster: LocalCluster) -> Iterator[None]:
         cluster.kubectl("delete", "-f", manifest)
 
 
-@pytest.mark.usefixtures("dedicated")
-@pytest.mark.parametrize(
-    "containers",
-    [
-        pytest.param([], id="one container"),
-        pytest.param([container(number) for number in range(9_000)], id="9,000 containers"),
-        pytest.param(
-            [container(number, {"a.b/gpu": "1"}) for number in range(7_000)],
-            id="7,000 that ask for something else",
-        ),
-        pytest.param(
-            [container(0, {f"a.b/{number}": "1" for number in range(30_000)})], id="30,000 resources"
-        ),
-    ],
-)
-def test_a_large_pod_comes_to_our_own_scheduler(
-    cluster: LocalCluster, namespace: str, containers: list[Json]
-) -> None:
-    body = large_pod([*containers, container("last", MEMORY)])
-    del body["spec"]["schedulerName"]
+class TestDedicated:
+    """Where our own kube-scheduler places the pods of a policy."""
 
-    def scheduler() -> str:
-        answer = made(cluster, body, "--dry-run=server", "-n", namespace)
-        return str(answer["spec"]["schedulerName"])
+    pytestmark = pytest.mark.usefixtures("dedicated")
 
-    wait_until(
-        "the policy is in force", lambda: scheduler() == "gpushare-scheduler", timeout=PATIENCE, interval=1.0
+    @pytest.mark.parametrize(
+        "containers",
+        [
+            pytest.param([], id="one container"),
+            pytest.param([container(number) for number in range(9_000)], id="9,000 containers"),
+            pytest.param(
+                [container(number, {"a.b/gpu": "1"}) for number in range(7_000)],
+                id="7,000 that ask for something else",
+            ),
+            pytest.param(
+                [container(0, {f"a.b/{number}": "1" for number in range(30_000)})], id="30,000 resources"
+            ),
+        ],
     )
+    def test_a_large_pod_comes_to_our_own_scheduler(
+        self, cluster: LocalCluster, namespace: str, containers: list[Json]
+    ) -> None:
+        body = large_pod([*containers, container("last", MEMORY)])
+        del body["spec"]["schedulerName"]
+
+        def scheduler() -> str:
+            answer = made(cluster, body, "--dry-run=server", "-n", namespace)
+            return str(answer["spec"]["schedulerName"])
+
+        wait_until(
+            "the policy is in force",
+            lambda: scheduler() == "gpushare-scheduler",
+            timeout=PATIENCE,
+            interval=1.0,
+        )
 
 
 class TestMarked:

@@ -358,10 +358,10 @@ def answering(content: bytes | None) -> Iterator[str]:
         def answer() -> None:
             connection, _ = server.accept()
             with connection:
+                connection.recv(1 << 16)
                 if content is None:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return
-                connection.recv(1 << 16)
                 connection.sendall(content)
 
         thread = threading.Thread(target=answer)

@@ -28,12 +28,14 @@ OTHER = replace(EXTENDER, url="http://127.0.0.1:40000")
 # Hundreds of runs read the same few texts over and over; parsing them is most of the time.
 _parse_once = functools.cache(manifest.parse)
 _documents_once = functools.cache(yaml_edit.documents)
+_root_once = functools.cache(yaml_edit._root)
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(manifest, "parse", _parse_once)
+    monkeypatch.setattr(yaml_edit, "_root", _root_once)
     monkeypatch.setattr(yaml_edit, "documents", lambda text, **_: copy.deepcopy(_documents_once(text)))
 
 
