@@ -53,18 +53,19 @@ type search struct {
 	ending []string
 }
 
-// without returns the node when those that are ending are gone, and pods.
-func (s *search) without(pods []Pod) *ledger.Node {
-	node := s.node.Clone()
-	gone := slices.Clone(s.ending)
-	for _, pod := range pods {
-		gone = append(gone, pod.UID)
+// fits says whether the request fits once those that are ending are gone, and pods.
+func (s *search) fits(gone []Pod) bool {
+	uids := slices.Clone(s.ending)
+	for _, pod := range gone {
+		uids = append(uids, pod.UID)
 	}
-	node.TakeAway(gone...)
-	return node
+	if len(uids) == 0 {
+		return s.node.Fits(s.request)
+	}
+	node := s.node.Clone()
+	node.TakeAway(uids...)
+	return node.Fits(s.request)
 }
-
-func (s *search) fits(gone []Pod) bool { return len(s.without(gone).Choose(s.request)) > 0 }
 
 // sparing returns victims that no budget protects; false where there are none.
 func (s *search) sparing(pods []Pod, protected Protected) ([]Pod, bool) {
@@ -110,43 +111,49 @@ func (s *search) cheapest(pods, gone []Pod) ([]Pod, bool) {
 }
 
 // toFree returns the pods without which a card has room; none where nothing helps, and where it has room already.
-func (s *search) toFree(card string, part cards.Part, pods, gone []Pod) []Pod {
+func (s *search) toFree(uuid string, part cards.Part, pods, gone []Pod) []Pod {
+	card := s.node.Card(uuid)
+	for _, uid := range s.ending {
+		card.TakeAway(uid)
+	}
+	takeAway(&card, gone)
 	hasRoom := func(more []Pod) bool {
-		return cardFits(s.without(slices.Concat(gone, more)), card, part)
+		left := card
+		takeAway(&left, more)
+		return left.Fits(part.Class, unitsOnOne(part))
 	}
 	if hasRoom(nil) {
 		return nil
 	}
-	units := s.node.UnitsOn(card)
 	there := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
-		return units[pod.UID] == 0 || contains(gone, pod.UID)
+		return card.UnitsOf(pod.UID) == 0 || contains(gone, pod.UID)
 	})
-	return s.fewest(there, units, hasRoom)
+	return s.fewest(there, card.UnitsOf, hasRoom)
 }
 
-// cardFits says whether a card is one that a request could get: all units of memory are on one card, and one slice of
-// each.
-func cardFits(node *ledger.Node, uuid string, part cards.Part) bool {
-	units := int64(1)
+func takeAway(card *ledger.Card, pods []Pod) {
+	for _, pod := range pods {
+		card.TakeAway(pod.UID)
+	}
+}
+
+// unitsOnOne returns what a request takes of one card: all units of memory are on one, and one slice is on each.
+func unitsOnOne(part cards.Part) int64 {
 	if part.Class == cards.Memory {
-		units = part.Total
+		return part.Total
 	}
-	for _, card := range node.Cards(part.Class) {
-		if card.UUID == uuid {
-			return card.Fits(units)
-		}
-	}
-	return false
+	return 1
 }
 
-// fewest returns the least important of pods that are enough, as few as possible; none where all are not enough.
-func (s *search) fewest(pods []Pod, units map[string]int64, enough func([]Pod) bool) []Pod {
+// fewest returns the least important of pods that are enough, as few as possible; none where all are not enough. units
+// returns what a pod has.
+func (s *search) fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) []Pod {
 	allowed := upToLeastPriority(pods, enough)
 	if allowed == nil {
 		return nil
 	}
 	bySize := slices.SortedStableFunc(slices.Values(allowed), func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(units[b.UID], units[a.UID]), compareImportance(a, b))
+		return cmp.Or(cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
 	})
 	number := 1
 	for !enough(bySize[:number]) {
