@@ -9,13 +9,11 @@ import (
 // node's unit.
 type tenant struct {
 	uid string
-	// isBooked says whether it has booked units, by annotation or reservation, of class; of none where that is not known.
-	isBooked bool
-	class    cards.Class
-	booked   int64
-	// isGiven says whether its kubelet has given it units: given over all of its containers, least to the largest.
-	isGiven      bool
-	given, least int64
+	// booked are by annotation or reservation, given by its kubelet: over all of its containers, and least to the largest.
+	booked, given, least int64
+	// class is that of the booked units; none where it is not known.
+	class             cards.Class
+	isBooked, isGiven bool
 }
 
 // withGiven returns those who have units booked, and those to whom the kubelet has given units, each pod once.

@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -19,16 +21,18 @@ import (
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// full is a cluster in which nothing is free, before a scheduler with all of its plugins.
+// full is a cluster in which nothing is free, before a scheduler with all of its plugins. Nobody is evicted: each attempt
+// finds the same.
 type full struct {
 	framework.Framework
+	t     testing.TB
 	infos []fwk.NodeInfo
 }
 
 // fullNodes are of 8 cards, and each card has two pods; of plain pods as many have all of a node's processors.
-func fullNodes(b *testing.B, number int, isPlain bool, waiting ...*v1.Pod) *full {
-	b.Helper()
-	s := newServer(b)
+func fullNodes(t testing.TB, number int, isPlain bool, preemptor *v1.Pod) *full {
+	t.Helper()
+	s := newServer(t)
 	var shares []*sharenode.Node
 	for place := range number {
 		name, holders := fmt.Sprintf("gpu-%d", place), []any(nil)
@@ -43,30 +47,28 @@ func fullNodes(b *testing.B, number int, isPlain bool, waiting ...*v1.Pod) *full
 		}
 		shares = append(shares, node(name, 8, holders...))
 	}
-	for _, pod := range waiting {
-		s.create(pod.Name, 0, func(created *v1.Pod) { created.Spec = pod.Spec })
-	}
-	w := s.start(shares...)
-	return w.full(b)
+	s.create(preemptor.Name, 0, func(created *v1.Pod) { created.Spec = preemptor.Spec })
+	return s.start(shares...).full()
 }
 
-// full returns the cluster as an attempt sees it. Nobody is evicted: each attempt finds the same.
-func (w *world) full(b *testing.B) *full {
-	b.Helper()
-	w.factory.core.hold = func(context.Context) (uint64, error) { return 0, nil } // the benchmark may be kept from renewing a Lease
+// full returns the cluster as an attempt sees it.
+func (w *world) full() *full {
+	w.t.Helper()
+	// A benchmark may be kept from renewing the Lease.
+	w.factory.core.hold = func(context.Context) (uint64, error) { return 0, nil }
 	w.client.PrependReactor("*", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &v1.Pod{}, nil
 	})
 	profile := w.sched.Profiles[schedulerName]
 	snapshot := profile.SnapshotSharedLister().(*cache.Snapshot)
 	if err := w.sched.Cache.UpdateSnapshot(klog.Background(), snapshot); err != nil {
-		b.Fatal(err)
+		w.t.Fatal(err)
 	}
 	infos, err := snapshot.NodeInfos().List()
 	if err != nil {
-		b.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return &full{profile, infos}
+	return &full{profile, w.t, infos}
 }
 
 func cpus(amount string) func(*v1.Pod) {
@@ -76,36 +78,62 @@ func cpus(amount string) func(*v1.Pod) {
 	}
 }
 
-// nominate makes one attempt of a pod, and returns for which node it is nominated.
-func (f *full) nominate(b *testing.B, pod *v1.Pod) string {
-	b.Helper()
-	ctx, state, statuses := context.Background(), framework.NewCycleState(), framework.NewDefaultNodeToStatus()
+func onlyOn(node string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": node} }
+}
+
+// attempt is one attempt of a pod: its filters, one node after the other, and who has to go for it. It returns for which
+// node the pod is nominated, and why no node fits.
+func (f *full) attempt(state fwk.CycleState, pod *v1.Pod) (string, *framework.NodeToStatus) {
+	f.t.Helper()
+	ctx, statuses := context.Background(), framework.NewDefaultNodeToStatus()
 	if _, status, _ := f.RunPreFilterPlugins(ctx, state, pod); !status.IsSuccess() {
-		b.Fatal(status)
+		f.t.Fatal(status)
 	}
 	for _, info := range f.infos {
 		statuses.Set(info.Node().Name, f.RunFilterPluginsWithNominatedPods(ctx, state, pod, info))
 	}
 	result, status := f.RunPostFilterPlugins(ctx, state, pod, statuses)
 	if !status.IsSuccess() {
-		b.Fatal(status)
+		f.t.Fatal(status)
 	}
-	return result.NominatedNodeName
+	return result.NominatedNodeName, statuses
 }
 
-// BenchmarkPreemptor is an attempt of an important pod in a full cluster: its filters, one node after the other, and who
-// has to go for it. Beside the same with processors instead of cards, for kube-scheduler alone.
+func TestEvictionsAreTriedOnlyWhereTheyMayHelp(t *testing.T) {
+	pod := podOf("high", 16)
+	priority(100)(pod)
+	onlyOn("gpu-1")(pod)
+	f, state := fullNodes(t, 3, false, pod), framework.NewCycleState()
+	nominated, statuses := f.attempt(state, pod)
+	if nominated != "gpu-1" {
+		t.Errorf("it is nominated for %s", nominated)
+	}
+	if tried := slices.Collect(maps.Keys(stateOf(state).plans.victims)); !slices.Equal(tried, []string{"gpu-1"}) {
+		t.Errorf("evictions were tried on %v", tried)
+	}
+	for name, code := range map[string]fwk.Code{
+		"gpu-0": fwk.UnschedulableAndUnresolvable, "gpu-1": fwk.Unschedulable, "gpu-2": fwk.UnschedulableAndUnresolvable,
+	} {
+		status, words := statuses.Get(name), "insufficient GPU memory in one card: asked 16, largest free 0"
+		if status.Code() != code || status.Message() != words || status.Plugin() != Name {
+			t.Errorf("%s: %s, %s: %s", name, status.Plugin(), status.Code(), status.Message())
+		}
+	}
+}
+
+// BenchmarkPreemptor is an attempt of an important pod in a full cluster, beside the same with processors instead of cards,
+// for kube-scheduler alone.
 func BenchmarkPreemptor(b *testing.B) {
-	oneNode := func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "gpu-7"} }
 	for _, kind := range []struct {
 		name    string
 		isPlain bool
 		change  func(*v1.Pod)
 	}{
-		{"card/of one node", false, oneNode},
-		{"card/of any node", false, func(*v1.Pod) {}},
-		{"CPU/of one node", true, oneNode},
-		{"CPU/of any node", true, func(*v1.Pod) {}},
+		{"card/of_one_node", false, onlyOn("gpu-7")},
+		{"card/of_any_node", false, func(*v1.Pod) {}},
+		{"CPU/of_one_node", true, onlyOn("gpu-7")},
+		{"CPU/of_any_node", true, func(*v1.Pod) {}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
 			pod := podOf("high", 16)
@@ -119,9 +147,7 @@ func BenchmarkPreemptor(b *testing.B) {
 			b.ReportAllocs()
 			began := processor()
 			for b.Loop() {
-				if f.nominate(b, pod) == "" {
-					b.Fatal("nobody goes for it")
-				}
+				f.attempt(framework.NewCycleState(), pod)
 			}
 			b.ReportMetric(float64((processor()-began).Microseconds())/float64(b.N), "cpu-µs/op")
 		})

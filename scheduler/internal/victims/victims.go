@@ -34,7 +34,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 			search.ending = append(search.ending, pod.UID)
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool { return pod.IsEnding })
+	left := slices.DeleteFunc(sorted(pods, compareImportance), func(pod Pod) bool { return pod.IsEnding })
 	chosen, found := search.sparing(left, protected)
 	if !found {
 		chosen, found = search.victims(left)
@@ -45,7 +45,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 	return search.withEnding(chosen), true
 }
 
-// search looks for victims on one node.
+// search looks for victims on one node, among pods that are sorted, the least important first.
 type search struct {
 	node    *ledger.Node
 	request cards.Request
@@ -93,7 +93,7 @@ func (s *search) victims(pods []Pod) ([]Pod, bool) {
 		}
 		chosen = append(chosen, best...)
 	}
-	return s.withoutNeedless(chosen, s.fits), true
+	return withoutNeedless(chosen, s.fits), true
 }
 
 // cheapest returns the pods that free one more card at the least cost.
@@ -125,10 +125,13 @@ func (s *search) toFree(uuid string, part cards.Part, pods, gone []Pod) []Pod {
 	if hasRoom(nil) {
 		return nil
 	}
-	there := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
-		return card.UnitsOf(pod.UID) == 0 || contains(gone, pod.UID)
-	})
-	return s.fewest(there, card.UnitsOf, hasRoom)
+	var there []Pod
+	for _, pod := range pods {
+		if card.UnitsOf(pod.UID) != 0 && !contains(gone, pod.UID) {
+			there = append(there, pod)
+		}
+	}
+	return fewest(there, card.UnitsOf, hasRoom)
 }
 
 func takeAway(card *ledger.Card, pods []Pod) {
@@ -147,35 +150,34 @@ func unitsOnOne(part cards.Part) int64 {
 
 // fewest returns the least important of pods that are enough, as few as possible; none where all are not enough. units
 // returns what a pod has.
-func (s *search) fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) []Pod {
+func fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) []Pod {
 	allowed := upToLeastPriority(pods, enough)
 	if allowed == nil {
 		return nil
 	}
-	bySize := slices.SortedStableFunc(slices.Values(allowed), func(a, b Pod) int {
+	bySize := sorted(allowed, func(a, b Pod) int {
 		return cmp.Or(cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
 	})
 	number := 1
 	for !enough(bySize[:number]) {
 		number++
 	}
-	return lessImportant(s.withoutNeedless(bySize[:number], enough), allowed, enough)
+	return lessImportant(withoutNeedless(bySize[:number], enough), allowed, enough)
 }
 
-// upToLeastPriority returns all pods up to the lowest priority that is enough, the least important first.
+// upToLeastPriority returns all pods up to the lowest priority that is enough.
 func upToLeastPriority(pods []Pod, enough func([]Pod) bool) []Pod {
-	sorted := slices.SortedStableFunc(slices.Values(pods), compareImportance)
-	for end := range sorted {
-		isLast := end+1 == len(sorted) || sorted[end+1].Priority != sorted[end].Priority
-		if isLast && enough(sorted[:end+1]) {
-			return sorted[:end+1]
+	for end := range pods {
+		isLast := end+1 == len(pods) || pods[end+1].Priority != pods[end].Priority
+		if isLast && enough(pods[:end+1]) {
+			return pods[:end+1]
 		}
 	}
 	return nil
 }
 
 // withoutNeedless spares the most important ones first.
-func (s *search) withoutNeedless(pods []Pod, enough func([]Pod) bool) []Pod {
+func withoutNeedless(pods []Pod, enough func([]Pod) bool) []Pod {
 	kept := mostImportantFirst(pods)
 	for _, pod := range slices.Clone(kept) {
 		others := slices.DeleteFunc(slices.Clone(kept), func(other Pod) bool { return other.UID == pod.UID })
@@ -231,7 +233,14 @@ func compareImportance(a, b Pod) int {
 }
 
 func mostImportantFirst(pods []Pod) []Pod {
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b Pod) int { return compareImportance(b, a) })
+	return sorted(pods, func(a, b Pod) int { return compareImportance(b, a) })
+}
+
+// sorted leaves pods as they are.
+func sorted(pods []Pod, compare func(a, b Pod) int) []Pod {
+	copied := slices.Clone(pods)
+	slices.SortStableFunc(copied, compare)
+	return copied
 }
 
 // compareCost is negative where a costs less: the highest priority, how many, the sum of priorities, and when the
