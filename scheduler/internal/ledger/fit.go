@@ -38,7 +38,7 @@ func (n *Node) roomFor(class cards.Class) cards.Room {
 	free, all := make([]int64, 0, len(n.share.Cards)), make([]int64, 0, len(n.share.Cards))
 	for place := range n.share.Cards {
 		if n.share.Cards[place].IsOpen() {
-			units, allocated := n.amounts(place, class)
+			units, allocated := n.amounts(place, class, n.uses[place])
 			free, all = append(free, units-allocated), append(all, units)
 		}
 	}
@@ -65,6 +65,9 @@ type tried struct {
 	from     []cards.Card
 	strategy cards.Strategy
 }
+
+// Fits says whether Choose would return something.
+func (n *Node) Fits(request cards.Request) bool { return len(n.choose(request)) > 0 }
 
 func (n *Node) choose(request cards.Request) []tried {
 	var chosen []tried

@@ -16,6 +16,11 @@ type Node struct {
 	gone []string
 	// changesElsewhere says whether the sums may change without a change of the node.
 	changesElsewhere bool
+	// tenants are those of each card of the GPUShareNode, in the order of its cards. Of two cards with the same UUID the
+	// first has them.
+	tenants [][]tenant
+	// elsewhere are those of each card that the GPUShareNode does not name, by UUID.
+	elsewhere map[string][]tenant
 	// uses are those of the cards of the GPUShareNode, in their order.
 	uses []use
 	// classes are those as which any card is in use, also one that the GPUShareNode does not name.
@@ -37,27 +42,33 @@ type use struct {
 // same pod. It keeps holders, and changes none of them.
 func NewNode(share *sharenode.Node, holders []*Holder) *Node {
 	node := &Node{share: share, holders: holders}
-	node.count()
+	node.book()
 	return node
 }
 
-// Clone returns a copy for a question such as: what if some pods were gone.
+// Clone returns a copy for a question such as: what if some pods were gone. What both have in common nobody changes.
 func (n *Node) Clone() *Node {
-	return &Node{share: n.share, holders: slices.Clone(n.holders), gone: slices.Clone(n.gone),
-		uses: n.uses, classes: n.classes, seen: n.seen}
+	copied := *n
+	return &copied
 }
 
 // Add counts a holder, in place of what the same pod had before.
 func (n *Node) Add(holder *Holder) {
-	isOfPod := func(other *Holder) bool { return other.UID == holder.UID }
-	n.holders = append(slices.DeleteFunc(n.holders, isOfPod), holder)
-	n.gone = slices.DeleteFunc(n.gone, func(uid string) bool { return uid == holder.UID })
-	n.count()
+	holders := make([]*Holder, 0, len(n.holders)+1)
+	for _, other := range n.holders {
+		if other.UID != holder.UID {
+			holders = append(holders, other)
+		}
+	}
+	n.holders = append(holders, holder)
+	n.gone = slices.DeleteFunc(slices.Clone(n.gone), func(uid string) bool { return uid == holder.UID })
+	n.book()
 }
 
 // TakeAway answers for pods as if they were gone, and the kubelet had released their units: for pods that would be
 // evicted.
 func (n *Node) TakeAway(uids ...string) {
+	n.gone = slices.Clip(n.gone)
 	for _, uid := range uids {
 		if !n.isGone(uid) {
 			n.gone = append(n.gone, uid)
@@ -68,97 +79,97 @@ func (n *Node) TakeAway(uids ...string) {
 
 func (n *Node) isGone(uid string) bool { return slices.Contains(n.gone, uid) }
 
-// count works out what is in use of every card.
-func (n *Node) count() {
-	n.seen, n.classes = [len(n.seen)][]cards.Card{}, 0
+// book notes who has units of which card, and counts them.
+func (n *Node) book() {
+	n.tenants, n.elsewhere = nil, nil
 	if n.share == nil {
 		return
 	}
-	booked, elsewhere := n.bookings()
-	n.uses = make([]use, len(n.share.Cards))
+	n.tenants = make([][]tenant, len(n.share.Cards))
+	for _, holder := range n.holders {
+		for _, own := range holder.Cards {
+			n.bookCard(own.Card, tenant{
+				uid: holder.UID, isBooked: true, booked: inNodeUnit(n.share, holder, own),
+				class: holder.MeaningOf(own.Card).Class,
+			})
+		}
+	}
+	for place := range n.tenants {
+		n.tenants[place] = withGiven(n.tenants[place], n.share.Cards[place].Holders)
+	}
+	n.count()
+}
+
+func (n *Node) bookCard(uuid string, one tenant) {
+	if place := n.share.Card(uuid); place >= 0 {
+		n.tenants[place] = append(n.tenants[place], one)
+		return
+	}
+	if n.elsewhere == nil {
+		n.elsewhere = map[string][]tenant{}
+	}
+	n.elsewhere[uuid] = append(n.elsewhere[uuid], one)
+}
+
+// count works out what is in use of every card.
+func (n *Node) count() {
+	if n.share == nil {
+		return
+	}
+	n.uses, n.classes = make([]use, len(n.share.Cards)), 0
 	for place := range n.share.Cards {
-		card := &n.share.Cards[place]
-		named := n.share.Card(card.UUID) // another one where two cards have the same UUID
-		n.uses[place] = n.useOf(booked[named], &n.share.Cards[named])
+		sums := n.sumsOf(place)
+		n.uses[place] = n.useBy(&sums)
 		n.classes = n.classes.With(n.uses[place].class)
 	}
-	for _, booked := range elsewhere {
-		n.classes = n.classes.With(n.useOf(booked, nil).class)
+	for _, tenants := range n.elsewhere {
+		sums := n.without(sumsOf(nil, tenants), tenants)
+		n.classes = n.classes.With(n.useBy(&sums).class)
 	}
 	for _, resource := range n.share.Resources {
 		n.seen[resource.Class] = n.cardsAs(resource.Class)
 	}
 }
 
-// bookings returns what pods have of each card of the GPUShareNode, in the order of its cards, and of each other
-// card, by UUID.
-func (n *Node) bookings() ([][]booking, map[string][]booking) {
-	booked := make([][]booking, len(n.share.Cards))
-	var elsewhere map[string][]booking
-	for _, holder := range n.holders {
-		for _, own := range holder.Cards {
-			one := booking{holder, inNodeUnit(n.share, holder, own), holder.MeaningOf(own.Card).Class}
-			if place := n.share.Card(own.Card); place >= 0 {
-				booked[place] = append(booked[place], one)
-				continue
-			}
-			if elsewhere == nil {
-				elsewhere = map[string][]booking{}
-			}
-			elsewhere[own.Card] = append(elsewhere[own.Card], one)
-		}
-	}
-	return booked, elsewhere
+// sumsOf returns the sums of a card of the GPUShareNode, of those who are not gone.
+func (n *Node) sumsOf(place int) sums {
+	named := n.named(place)
+	return n.without(sumsOf(&n.share.Cards[named], n.tenants[named]), n.tenants[named])
 }
 
-// useOf returns the use of a card by those who have it booked and by those whom card reports; card is nil where the
-// GPUShareNode does not name it.
-func (n *Node) useOf(booked []booking, card *sharenode.Card) use {
-	taken, now := booked, reported{}
-	if card != nil {
-		now = reportedBy(card)
+// named returns the place of a card that has what is held of the card at place: another one where two cards have the same UUID.
+func (n *Node) named(place int) int { return n.share.Card(n.share.Cards[place].UUID) }
+
+// without returns the sums of tenants without those that are gone.
+func (n *Node) without(all sums, tenants []tenant) sums {
+	if len(n.gone) == 0 {
+		return all
 	}
-	if len(n.gone) > 0 {
-		taken = slices.DeleteFunc(slices.Clone(booked), func(b booking) bool { return n.isGone(b.holder.UID) })
-		now = now.without(n.isGone, booked)
+	all.isLater = true
+	for place := range tenants {
+		if n.isGone(tenants[place].uid) {
+			all.leave(&tenants[place])
+		}
 	}
-	allocated := now.unitsInUse(taken)
-	if allocated == 0 && (now.lock == 0 || !n.share.IsMixed()) {
+	return all
+}
+
+// useBy returns the use of a card.
+func (n *Node) useBy(sums *sums) use {
+	units := sums.unitsInUse()
+	switch {
+	case units == 0 && (sums.lock() == 0 || !n.share.IsMixed()):
 		return use{}
+	case n.share.IsMixed():
+		return use{true, sums.class(), units}
 	}
-	return use{true, n.classInUse(taken, &now), allocated}
-}
-
-// classInUse returns the class as which a card is in use; none where there are two, or it is not known.
-func (n *Node) classInUse(taken []booking, now *reported) cards.Class {
-	if !n.share.IsMixed() {
-		return n.share.Resources[0].Class
-	}
-	var found cards.Class
-	isFirst := true
-	for _, one := range taken {
-		if one.units == 0 {
-			continue
-		}
-		if !isFirst && one.class != found {
-			return 0
-		}
-		found, isFirst = one.class, false
-	}
-	isReported := now.lock != 0 || now.allocated != 0 || len(now.holders) > 0
-	if isReported && !isFirst && now.lock != found {
-		return 0
-	}
-	if isReported {
-		return now.lock
-	}
-	return found
+	return use{true, n.share.Resources[0].Class, units}
 }
 
 // amounts returns the units of a card, and those of them that are allocated, as a class sees it: a card that serves
 // another class now is full.
-func (n *Node) amounts(place int, class cards.Class) (units, allocated int64) {
-	units, used := n.share.Cards[place].UnitsOf(class), n.uses[place]
+func (n *Node) amounts(place int, class cards.Class, used use) (units, allocated int64) {
+	units = n.share.Cards[place].UnitsOf(class)
 	switch {
 	case !used.isUsed:
 		return units, 0
@@ -172,14 +183,14 @@ func (n *Node) amounts(place int, class cards.Class) (units, allocated int64) {
 func (n *Node) cardsAs(class cards.Class) []cards.Card {
 	seen := make([]cards.Card, len(n.share.Cards))
 	for place := range seen {
-		seen[place] = n.cardAs(place, class)
+		seen[place] = n.cardAs(place, class, n.uses[place])
 	}
 	return seen
 }
 
-func (n *Node) cardAs(place int, class cards.Class) cards.Card {
+func (n *Node) cardAs(place int, class cards.Class, used use) cards.Card {
 	card := &n.share.Cards[place]
-	units, allocated := n.amounts(place, class)
+	units, allocated := n.amounts(place, class, used)
 	return cards.Card{
 		UUID:      card.UUID,
 		Index:     card.Index,
@@ -188,7 +199,7 @@ func (n *Node) cardAs(place int, class cards.Class) cards.Card {
 		Open:      card.IsOpen(),
 		NUMANode:  card.NUMANode,
 		LinkGroup: card.LinkGroup,
-		Lockable:  n.share.IsMixed() && !n.uses[place].isUsed,
+		Lockable:  n.share.IsMixed() && !used.isUsed,
 	}
 }
 

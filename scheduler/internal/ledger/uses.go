@@ -24,7 +24,7 @@ func (n *Node) CardUses() []CardUse {
 		if n.share.IsMixed() && class != 0 {
 			seenAs = class
 		}
-		found[place] = CardUse{n.cardAs(place, seenAs), class, n.unitsOn(place)}
+		found[place] = CardUse{n.cardAs(place, seenAs, n.uses[place]), class, n.unitsOn(place)}
 	}
 	return found
 }
@@ -32,23 +32,11 @@ func (n *Node) CardUses() []CardUse {
 // unitsOn returns the units of a card that each pod has, each pod as a whole: what its init containers lend to the next
 // ones counts once.
 func (n *Node) unitsOn(place int) map[string]int64 {
-	card, units := &n.share.Cards[place], map[string]int64{}
-	for _, holder := range n.holders {
-		for _, own := range holder.Cards {
-			if own.Card == card.UUID {
-				units[holder.UID] = inNodeUnit(n.share, holder, own)
-			}
-		}
-	}
-	now := reportedBy(card)
-	lends := now.lends()
-	for _, holder := range now.holders {
-		booked, isBooked := units[holder.UID]
-		given := holder.Units
-		if isBooked && lends {
-			given = holder.Least
-		}
-		units[holder.UID] = max(booked, given)
+	named, units := n.named(place), map[string]int64{}
+	all := sumsOf(&n.share.Cards[named], n.tenants[named])
+	for place := range n.tenants[named] {
+		one := &n.tenants[named][place]
+		units[one.uid] = max(one.booked, all.heldOf(one))
 	}
 	return units
 }

@@ -99,25 +99,6 @@ func (n *Node) HasUnits(uid string) bool {
 // Gone returns the UIDs of the pods that TakeAway was called for.
 func (n *Node) Gone() []string { return slices.Clone(n.gone) }
 
-// UnitsOn returns what each pod has of a card, in the node's unit, by UID: what is booked, or what the kubelet has
-// given out, whichever is more.
-func (n *Node) UnitsOn(card string) map[string]int64 {
-	units := map[string]int64{}
-	for _, holder := range n.holders {
-		for _, own := range holder.Cards {
-			if own.Card == card {
-				units[holder.UID] = inNodeUnit(n.share, holder, own)
-			}
-		}
-	}
-	if place := n.share.Card(card); place >= 0 {
-		for _, holder := range n.share.Cards[place].Holders {
-			units[holder.UID] = max(units[holder.UID], holder.Units)
-		}
-	}
-	return units
-}
-
 // ShareNode returns the GPUShareNode that the sums are of, nil where there is none.
 func (n *Node) ShareNode() *sharenode.Node { return n.share }
 

@@ -89,7 +89,7 @@ func TestKnownCountsWhatTheLedgerHas(t *testing.T) {
 	if !node.HasUnits("1") || node.HasUnits("2") {
 		t.Error("other pods have units than those that have them")
 	}
-	if units := node.UnitsOn("GPU-0"); len(units) != 1 || units["1"] != 4 {
-		t.Errorf("units: %v", units)
+	if card := node.Card("GPU-0"); card.UnitsOf("1") != 4 || card.UnitsOf("2") != 0 {
+		t.Errorf("units: %d, %d", card.UnitsOf("1"), card.UnitsOf("2"))
 	}
 }

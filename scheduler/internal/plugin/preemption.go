@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -24,7 +25,7 @@ import (
 // that waits on its node until the kubelet has released what evicted pods had. Those are gone from the API by then,
 // and the scheduler would look for others.
 func (p *Plugin) PostFilter(
-	_ context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+	ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
 ) (*fwk.PostFilterResult, *fwk.Status) {
 	own := stateOf(state)
 	if own == nil {
@@ -43,6 +44,7 @@ func (p *Plugin) PostFilter(
 		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
 	}
+	p.narrow(ctx, state, pod, nodes)
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
@@ -106,6 +108,53 @@ func (s *podState) reword(nodes fwk.NodeToStatusReader) {
 			writable.Set(node, fwk.NewStatus(before.Code(), words).WithPlugin(Name))
 		}
 	}
+}
+
+// narrow keeps the scheduler from trying evictions on nodes where another plugin refuses the pod whoever goes, such as those
+// that its node selector does not name. Nobody else was asked about the nodes that we refused, for we come first.
+func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
+	writable, is := nodes.(statuses)
+	tried := p.triedFor(pod, nodes)
+	if !is || len(tried) == 0 {
+		return
+	}
+	others := state.Clone()
+	others.Delete(stateKey)
+	isInVain := make([]bool, len(tried))
+	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
+		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
+		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable
+	}, Name)
+	for place, info := range tried {
+		if before := nodes.Get(info.Node().Name); isInVain[place] {
+			now := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, before.Message())
+			writable.Set(info.Node().Name, now.WithPlugin(before.Plugin()))
+		}
+	}
+}
+
+// triedFor returns the nodes where the scheduler would try to evict less important pods for pod.
+func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
+	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever {
+		return nil
+	}
+	resolvable, err := nodes.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)
+	if err != nil {
+		return nil
+	}
+	var tried []fwk.NodeInfo // a list of its own: the other one may be the snapshot's
+	for _, info := range resolvable {
+		if hasLessImportant(info, pod) {
+			tried = append(tried, info)
+		}
+	}
+	return tried
+}
+
+func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
+	return slices.ContainsFunc(info.GetPods(), func(other fwk.PodInfo) bool {
+		return podapi.Priority(other.GetPod()) < podapi.Priority(pod)
+	})
 }
 
 // isBeingReleased says whether a request will fit a node without that anybody else goes.

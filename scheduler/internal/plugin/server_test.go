@@ -30,7 +30,7 @@ var pods = v1.SchemeGroupVersion.WithResource("pods")
 
 // server is an API server that keeps what it is given.
 type server struct {
-	t       *testing.T
+	t       testing.TB
 	client  *fake.Clientset
 	version atomic.Int64
 	leases  *leases
@@ -72,7 +72,7 @@ func (s *server) reached(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{
 		t: t, client: fake.NewClientset(), bindings: map[string]*v1.Binding{}, leases: &leases{},

@@ -74,7 +74,7 @@ func (a *attempts) of(name string) int {
 	return a.number[name]
 }
 
-func readConfig(t *testing.T) *config.KubeSchedulerConfiguration {
+func readConfig(t testing.TB) *config.KubeSchedulerConfiguration {
 	t.Helper()
 	data, err := os.ReadFile("../../config.yaml")
 	if err != nil {
@@ -88,7 +88,7 @@ func readConfig(t *testing.T) *config.KubeSchedulerConfiguration {
 }
 
 // newWorld starts a scheduler, which the end of the test stops. A node without resources has no GPUShareNode.
-func newWorld(t *testing.T, nodes ...*sharenode.Node) *world {
+func newWorld(t testing.TB, nodes ...*sharenode.Node) *world {
 	t.Helper()
 	s := newServer(t)
 	s.timing.Retry = patience // nobody else binds: no pod is refused because it had to wait for the Lease

@@ -99,6 +99,6 @@ func ComesBack(pod *v1.Pod) bool {
 	if _, is := pod.Annotations[v1.MirrorPodAnnotationKey]; is {
 		return true
 	}
-	owner := metav1.GetControllerOf(pod)
+	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }

@@ -34,7 +34,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 			search.ending = append(search.ending, pod.UID)
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool { return pod.IsEnding })
+	left := slices.DeleteFunc(sorted(pods, compareImportance), func(pod Pod) bool { return pod.IsEnding })
 	chosen, found := search.sparing(left, protected)
 	if !found {
 		chosen, found = search.victims(left)
@@ -45,7 +45,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 	return search.withEnding(chosen), true
 }
 
-// search looks for victims on one node.
+// search looks for victims on one node, among pods that are sorted, the least important first.
 type search struct {
 	node    *ledger.Node
 	request cards.Request
@@ -53,18 +53,19 @@ type search struct {
 	ending []string
 }
 
-// without returns the node when those that are ending are gone, and pods.
-func (s *search) without(pods []Pod) *ledger.Node {
-	node := s.node.Clone()
-	gone := slices.Clone(s.ending)
-	for _, pod := range pods {
-		gone = append(gone, pod.UID)
+// fits says whether the request fits once those that are ending are gone, and pods.
+func (s *search) fits(gone []Pod) bool {
+	uids := slices.Clone(s.ending)
+	for _, pod := range gone {
+		uids = append(uids, pod.UID)
 	}
-	node.TakeAway(gone...)
-	return node
+	if len(uids) == 0 {
+		return s.node.Fits(s.request)
+	}
+	node := s.node.Clone()
+	node.TakeAway(uids...)
+	return node.Fits(s.request)
 }
-
-func (s *search) fits(gone []Pod) bool { return len(s.without(gone).Choose(s.request)) > 0 }
 
 // sparing returns victims that no budget protects; false where there are none.
 func (s *search) sparing(pods []Pod, protected Protected) ([]Pod, bool) {
@@ -92,7 +93,7 @@ func (s *search) victims(pods []Pod) ([]Pod, bool) {
 		}
 		chosen = append(chosen, best...)
 	}
-	return s.withoutNeedless(chosen, s.fits), true
+	return withoutNeedless(chosen, s.fits), true
 }
 
 // cheapest returns the pods that free one more card at the least cost.
@@ -110,65 +111,73 @@ func (s *search) cheapest(pods, gone []Pod) ([]Pod, bool) {
 }
 
 // toFree returns the pods without which a card has room; none where nothing helps, and where it has room already.
-func (s *search) toFree(card string, part cards.Part, pods, gone []Pod) []Pod {
+func (s *search) toFree(uuid string, part cards.Part, pods, gone []Pod) []Pod {
+	card := s.node.Card(uuid)
+	for _, uid := range s.ending {
+		card.TakeAway(uid)
+	}
+	takeAway(&card, gone)
 	hasRoom := func(more []Pod) bool {
-		return cardFits(s.without(slices.Concat(gone, more)), card, part)
+		left := card
+		takeAway(&left, more)
+		return left.Fits(part.Class, unitsOnOne(part))
 	}
 	if hasRoom(nil) {
 		return nil
 	}
-	units := s.node.UnitsOn(card)
-	there := slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
-		return units[pod.UID] == 0 || contains(gone, pod.UID)
-	})
-	return s.fewest(there, units, hasRoom)
-}
-
-// cardFits says whether a card is one that a request could get: all units of memory are on one card, and one slice of
-// each.
-func cardFits(node *ledger.Node, uuid string, part cards.Part) bool {
-	units := int64(1)
-	if part.Class == cards.Memory {
-		units = part.Total
-	}
-	for _, card := range node.Cards(part.Class) {
-		if card.UUID == uuid {
-			return card.Fits(units)
+	var there []Pod
+	for _, pod := range pods {
+		if card.UnitsOf(pod.UID) != 0 && !contains(gone, pod.UID) {
+			there = append(there, pod)
 		}
 	}
-	return false
+	return fewest(there, card.UnitsOf, hasRoom)
 }
 
-// fewest returns the least important of pods that are enough, as few as possible; none where all are not enough.
-func (s *search) fewest(pods []Pod, units map[string]int64, enough func([]Pod) bool) []Pod {
+func takeAway(card *ledger.Card, pods []Pod) {
+	for _, pod := range pods {
+		card.TakeAway(pod.UID)
+	}
+}
+
+// unitsOnOne returns what a request takes of one card: all units of memory are on one, and one slice is on each.
+func unitsOnOne(part cards.Part) int64 {
+	if part.Class == cards.Memory {
+		return part.Total
+	}
+	return 1
+}
+
+// fewest returns the least important of pods that are enough, as few as possible; none where all are not enough. units
+// returns what a pod has.
+func fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) []Pod {
 	allowed := upToLeastPriority(pods, enough)
 	if allowed == nil {
 		return nil
 	}
-	bySize := slices.SortedStableFunc(slices.Values(allowed), func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(units[b.UID], units[a.UID]), compareImportance(a, b))
+	bySize := sorted(allowed, func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
 	})
 	number := 1
 	for !enough(bySize[:number]) {
 		number++
 	}
-	return lessImportant(s.withoutNeedless(bySize[:number], enough), allowed, enough)
+	return lessImportant(withoutNeedless(bySize[:number], enough), allowed, enough)
 }
 
-// upToLeastPriority returns all pods up to the lowest priority that is enough, the least important first.
+// upToLeastPriority returns all pods up to the lowest priority that is enough.
 func upToLeastPriority(pods []Pod, enough func([]Pod) bool) []Pod {
-	sorted := slices.SortedStableFunc(slices.Values(pods), compareImportance)
-	for end := range sorted {
-		isLast := end+1 == len(sorted) || sorted[end+1].Priority != sorted[end].Priority
-		if isLast && enough(sorted[:end+1]) {
-			return sorted[:end+1]
+	for end := range pods {
+		isLast := end+1 == len(pods) || pods[end+1].Priority != pods[end].Priority
+		if isLast && enough(pods[:end+1]) {
+			return pods[:end+1]
 		}
 	}
 	return nil
 }
 
 // withoutNeedless spares the most important ones first.
-func (s *search) withoutNeedless(pods []Pod, enough func([]Pod) bool) []Pod {
+func withoutNeedless(pods []Pod, enough func([]Pod) bool) []Pod {
 	kept := mostImportantFirst(pods)
 	for _, pod := range slices.Clone(kept) {
 		others := slices.DeleteFunc(slices.Clone(kept), func(other Pod) bool { return other.UID == pod.UID })
@@ -224,7 +233,14 @@ func compareImportance(a, b Pod) int {
 }
 
 func mostImportantFirst(pods []Pod) []Pod {
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b Pod) int { return compareImportance(b, a) })
+	return sorted(pods, func(a, b Pod) int { return compareImportance(b, a) })
+}
+
+// sorted leaves pods as they are.
+func sorted(pods []Pod, compare func(a, b Pod) int) []Pod {
+	copied := slices.Clone(pods)
+	slices.SortStableFunc(copied, compare)
+	return copied
 }
 
 // compareCost is negative where a costs less: the highest priority, how many, the sum of priorities, and when the
