@@ -16,10 +16,19 @@ def of_plugin(written: Json) -> Json:
     return written
 
 
+def in_place(written: Json) -> Json:
+    """As the cluster's only kube-scheduler has it: ordinary pods choose among as many nodes as without us."""
+    return {**written, "profiles": [_sampling(profile) for profile in written["profiles"]]}
+
+
 def without_plugin(written: Json) -> Json:
     """As any kube-scheduler has it."""
     bare = [{"schedulerName": profile["schedulerName"]} for profile in written["profiles"]]
     return {**written, "profiles": bare}
+
+
+def _sampling(profile: Json) -> Json:
+    return {name: value for name, value in profile.items() if name != "percentageOfNodesToScore"}
 
 
 def with_client(document: Json, kubeconfig: Path) -> str:

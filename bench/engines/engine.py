@@ -34,7 +34,7 @@ PLUGIN = Engine("Plugin", configure=configuration.of_plugin)
 EXTENDER = Engine("Extender")
 CLAIMS = Engine("DRA claims", "default-scheduler", units=0, asking=with_claim)
 # Of these two plain pods are of interest:
-IN_PLACE = Engine("kube-scheduler with the plugin", configure=configuration.of_plugin, units=0)
+IN_PLACE = Engine("kube-scheduler with the plugin", configure=configuration.in_place, units=0)
 STOCK = Engine("kube-scheduler without the plugin", configure=configuration.without_plugin, units=0)
 
 

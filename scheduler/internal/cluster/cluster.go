@@ -49,8 +49,9 @@ type Cluster struct {
 
 // node is what is remembered of a node.
 type node struct {
+	version *ledger.Version
 	// room is by the scheduler's view, known by the ledger alone.
-	room, known cachedRoom
+	room, known atomic.Pointer[cachedRoom]
 	// number is no other node's.
 	number int
 	// since is the first attempt that can have seen the node.
@@ -157,7 +158,7 @@ func (c *Cluster) noteFreed(freed []string) {
 }
 
 func (c *Cluster) forgetUnknown(name string) {
-	if c.book.Version(name) > 0 {
+	if c.book.Version(name).Number() > 0 {
 		return
 	}
 	c.mutex.Lock()
@@ -331,23 +332,22 @@ func (c *Cluster) NodeReturned(name string) {
 // Room returns what a node offers by the scheduler's view.
 func (c *Cluster) Room(info fwk.NodeInfo) *Room {
 	name := info.Node().Name
-	version := c.book.Version(name)
-	if version == 0 {
+	node := c.remembered(name)
+	if node == nil {
 		return nowhere
 	}
-	node := c.remembered(name)
-	return c.cached(&node.room, info.GetGeneration(), version, func() *Room {
+	return cached(&node.room, info.GetGeneration(), node.version, func() *Room {
 		return &Room{node: c.book.Node(name, c.podsOf(info))}
 	})
 }
 
 // Known returns what a node offers by the ledger alone.
 func (c *Cluster) Known(name string) *Room {
-	version := c.book.Version(name)
-	if version == 0 {
+	node := c.remembered(name)
+	if node == nil {
 		return nowhere
 	}
-	return c.cached(&c.remembered(name).known, 0, version, func() *Room {
+	return cached(&node.known, 0, node.version, func() *Room {
 		if node := c.book.Known(name); node != nil {
 			return &Room{node: node}
 		}
@@ -355,35 +355,45 @@ func (c *Cluster) Known(name string) *Room {
 	})
 }
 
+// remembered returns nil for a node of which the ledger knows nothing.
 func (c *Cluster) remembered(name string) *node {
 	c.mutex.RLock()
 	known := c.nodes[name]
 	c.mutex.RUnlock()
-	if known != nil {
+	if known != nil && known.version.Number() > 0 {
 		return known
 	}
+	return c.remember(name, c.book.Version(name))
+}
+
+// remember remembers a node, be it one that was gone in between.
+func (c *Cluster) remember(name string, version *ledger.Version) *node {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.nodes[name] == nil {
-		c.nodes[name] = &node{number: c.numbers.take(), since: c.Attempts() + 1}
+	if version.Number() == 0 {
+		return nil
 	}
-	return c.nodes[name]
+	known := c.nodes[name]
+	switch {
+	case known == nil:
+		known = &node{version: version, number: c.numbers.take(), since: c.Attempts() + 1}
+	case known.version != version:
+		known = &node{version: version, number: known.number, since: known.since}
+	}
+	c.nodes[name] = known
+	return known
 }
 
 // cached returns the room that was worked out from the same; else a new one, kept where it lasts. A version that is
 // read before the sums is never too new for them.
-func (c *Cluster) cached(last *cachedRoom, generation int64, version uint64, work func() *Room) *Room {
-	c.mutex.RLock()
-	found := *last
-	c.mutex.RUnlock()
-	if found.room != nil && found.generation == generation && found.version == version {
+func cached(last *atomic.Pointer[cachedRoom], generation int64, version *ledger.Version, work func() *Room) *Room {
+	number := version.Number()
+	if found := last.Load(); found != nil && found.generation == generation && found.version == number {
 		return found.room
 	}
 	room := work()
 	if room.node.Lasts() {
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		*last = cachedRoom{generation, version, room}
+		last.Store(&cachedRoom{generation, number, room})
 	}
 	return room
 }

@@ -211,6 +211,29 @@ func TestNothingIsKeptOfNodesThatAreGone(t *testing.T) {
 	}
 }
 
+// Before we have forgotten a node that is gone it may be there again.
+func TestANodeThatIsBackIsWorkedOutAnew(t *testing.T) {
+	w, info := newWorld(), nodeInfo()
+	number := w.Place("gpu-1").number
+	w.Room(info)
+	w.book.DropShareNode("gpu-1")
+	if free := w.free(t, info); free != 0 {
+		t.Errorf("gone: free %d", free)
+	}
+	for _, units := range []int{4, 3} {
+		card := sharenode.Card{UUID: "GPU-0", Units: int64(units), IsHealthy: true}
+		w.book.SetShareNode(&sharenode.Node{
+			Name: "gpu-1", Cards: []sharenode.Card{card}, Resources: []cards.Resource{memory},
+		})
+		if free, known := w.free(t, info), greatest(w.Known("gpu-1")); free != units || known != units {
+			t.Errorf("back with %d: free %d, known %d", units, free, known)
+		}
+	}
+	if now := w.Place("gpu-1").number; now != number {
+		t.Errorf("number %d, then %d", number, now)
+	}
+}
+
 func TestUnitsAreFreeWhenTheKubeletHasReleasedThem(t *testing.T) {
 	w := newWorld()
 	w.SetPod(bound("a", 8))

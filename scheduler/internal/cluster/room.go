@@ -40,10 +40,12 @@ func (a *Asked) Key() string { return a.key }
 type Room struct {
 	mutex   sync.Mutex
 	node    *ledger.Node
-	answers map[string]answer
+	answers []answer
 }
 
 type answer struct {
+	// key is that of the request.
+	key     string
 	ranked  cards.Ranked
 	refusal *ledger.Refusal
 }
@@ -61,15 +63,17 @@ func (r *Room) Fit(asked *Asked) (cards.Ranked, *ledger.Refusal) {
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	found, known := r.answers[asked.key]
-	if !known {
-		found.ranked, found.refusal = r.node.Fit(asked.Request)
-		if r.answers == nil || len(r.answers) >= maxAnswers {
-			r.answers = map[string]answer{}
+	for place := range r.answers {
+		if found := &r.answers[place]; found.key == asked.key {
+			return found.ranked, found.refusal
 		}
-		r.answers[asked.key] = found
 	}
-	return found.ranked, found.refusal
+	ranked, refusal := r.node.Fit(asked.Request)
+	if len(r.answers) >= maxAnswers {
+		r.answers = nil
+	}
+	r.answers = append(r.answers, answer{asked.key, ranked, refusal})
+	return ranked, refusal
 }
 
 // Fits says whether a request fits the node.

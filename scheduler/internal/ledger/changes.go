@@ -34,6 +34,7 @@ func (l *Ledger) countServing(before, now *sharenode.Node) {
 
 func (l *Ledger) forgetEmpty(name string) {
 	if node := l.nodes[name]; node.share == nil && len(node.holders) == 0 {
+		node.version.number.Store(0)
 		delete(l.nodes, name)
 	}
 }

@@ -149,7 +149,7 @@ func (c *change) same(kept string, got, want *Node) {
 
 // keptIn returns what was kept of a node with the same version and pods; else it keeps now, where that lasts.
 func (c *change) keptIn(kept map[string]keptSums, name string, pods []*Pod, now *Node) *Node {
-	version := c.book.Version(name)
+	version := c.book.Version(name).Number()
 	if last, has := kept[name]; has && last.version == version && slices.Equal(last.pods, pods) {
 		return last.node
 	}

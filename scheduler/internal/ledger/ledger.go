@@ -73,7 +73,7 @@ type nodeRecord struct {
 	// name.
 	givenBack map[string]bool
 	// version is what changes was at the node's last change.
-	version uint64
+	version Version
 }
 
 // New returns a Ledger that knows nothing.

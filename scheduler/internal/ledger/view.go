@@ -3,19 +3,30 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"gpushare.io/scheduler/internal/sharenode"
 )
 
-// Version returns a number that is another one after every change of what Node and Known return for a node, and
-// never returns to an earlier one. It is 0 while nothing is known of the node. Sums that do not Last change without it.
-func (l *Ledger) Version(name string) uint64 {
+// Version is what changes with a node. It is asked for each node in each attempt of a pod, without a lock.
+type Version struct{ number atomic.Uint64 }
+
+// Number is another one after every change of what Node and Known return for the node, and never returns to an earlier
+// one. Sums that do not Last change without it. Once nothing is known of the node any more it is 0 for ever: should
+// the node come back, it has another Version.
+func (v *Version) Number() uint64 { return v.number.Load() }
+
+// unknown is the Version of every node of which nothing is known.
+var unknown Version
+
+// Version returns that of a node.
+func (l *Ledger) Version(name string) *Version {
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	if record := l.nodes[name]; record != nil {
-		return record.version
+		return &record.version
 	}
-	return 0
+	return &unknown
 }
 
 // Known returns the sums of a node by what the ledger alone knows, nil where it knows nothing of the node: for those
@@ -79,7 +90,7 @@ func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {
 func (l *Ledger) touch(name string) {
 	if record := l.nodes[name]; record != nil {
 		l.changes++
-		record.version = l.changes
+		record.version.number.Store(l.changes)
 	}
 }
 

@@ -23,7 +23,7 @@ func holder(uid, node string, units int64) *Holder {
 
 func TestVersionChangesWithTheNode(t *testing.T) {
 	book, now := New(), time.Unix(0, 0)
-	if version := book.Version("a"); version != 0 {
+	if version := book.Version("a").Number(); version != 0 {
 		t.Errorf("an unknown node has version %d", version)
 	}
 	seen := map[uint64]string{}
@@ -41,7 +41,7 @@ func TestVersionChangesWithTheNode(t *testing.T) {
 		{"another GPUShareNode", func() { book.SetShareNode(share("a")) }},
 	} {
 		step.do()
-		version := book.Version("a")
+		version := book.Version("a").Number()
 		if earlier, was := seen[version]; was {
 			t.Errorf("%s: version %d as after: %s", step.does, version, earlier)
 		}
@@ -53,10 +53,10 @@ func TestVersionStaysWhereNothingChanges(t *testing.T) {
 	book := New()
 	book.SetShareNode(share("a"))
 	_ = book.Reserve(holder("1", "a", 4))
-	before := book.Version("a")
+	before := book.Version("a").Number()
 	book.SetPod(&Pod{UID: "1", Node: "a", holder: holder("1", "a", 4)})
 	book.SetPod(&Pod{UID: "3", Node: "b", holder: holder("3", "b", 4)})
-	if after := book.Version("a"); after != before {
+	if after := book.Version("a").Number(); after != before {
 		t.Errorf("version %d, then %d", before, after)
 	}
 }

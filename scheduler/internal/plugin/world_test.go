@@ -87,6 +87,17 @@ func readConfig(t testing.TB) *config.KubeSchedulerConfiguration {
 	return read.(*config.KubeSchedulerConfiguration)
 }
 
+// withoutPlugin are the profiles of any kube-scheduler.
+func withoutPlugin(t testing.TB) []config.KubeSchedulerProfile {
+	t.Helper()
+	read, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\n"+
+		"kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: "+schedulerName+"}]\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read.(*config.KubeSchedulerConfiguration).Profiles
+}
+
 // newWorld starts a scheduler, which the end of the test stops. A node without resources has no GPUShareNode.
 func newWorld(t testing.TB, nodes ...*sharenode.Node) *world {
 	t.Helper()

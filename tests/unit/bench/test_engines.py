@@ -45,8 +45,13 @@ def test_the_plugin_is_run_as_the_products_own_configuration_says() -> None:
     assert written["profiles"][0]["schedulerName"] == PLUGIN.scheduler == EXTENDER.scheduler
 
 
-def test_in_kube_schedulers_place_it_runs_as_beside_it() -> None:
-    assert IN_PLACE.configure is PLUGIN.configure
+def test_in_kube_schedulers_place_nodes_are_sampled_as_without_us_and_the_plugin_stays() -> None:
+    written = read_document(CONFIGURATION)
+    assert IN_PLACE.configure is not None
+    (before,), (after,) = written["profiles"], IN_PLACE.configure(written)["profiles"]
+    assert before == {**after, "percentageOfNodesToScore": 5}
+    assert "percentageOfNodesToScore" not in after
+    assert "GPUShare" in yaml.safe_dump(after)
 
 
 def test_without_the_plugin_nothing_but_the_name_is_configured() -> None:

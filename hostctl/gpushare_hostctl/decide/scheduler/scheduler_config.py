@@ -34,6 +34,12 @@ Pods that an extender has refused are tried again after every event of the clust
 usual 10 seconds some thousands of them take all attempts there are. While there is nobody else to schedule
 kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33). Five minutes are what it lets
 a pod rest at most when nothing happens (``DefaultPodMaxInUnschedulablePodsDuration``)."""
+_AMONG = 5
+"""Percent of the nodes among which a pod is placed by the plugin, and 100 nodes at least.
+
+kube-scheduler stops looking once so many fit, and scores those: by default 42 % of 1,000 nodes and 10 % of
+5,000, which takes most of its time. Among fewer, one more percent of the free cards is broken into: see
+docs/benchmarks.md."""
 _FILE = "the scheduler's --config file"
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
@@ -72,7 +78,7 @@ def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
 
     With an extender it scores every node. A sample of the nodes may hold none with room on one card. And each
     sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is tried
-    again. With the plugin kube-scheduler looks on until enough nodes fit, or it has seen all.
+    again. With the plugin kube-scheduler looks on until enough nodes fit, or it has seen all: few are enough.
     """
     serving: Json = {"schedulerName": profile.scheduler_name}
     document: Json = {
@@ -85,7 +91,7 @@ def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
         },
     }
     if isinstance(engine, PluginEntry):
-        document["profiles"] = [{**serving, **engine.profile()}]
+        document["profiles"] = [{**serving, "percentageOfNodesToScore": _AMONG, **engine.profile()}]
     else:
         document["podMaxBackoffSeconds"] = _MAX_BACKOFF
         document["profiles"] = [{**serving, "percentageOfNodesToScore": 100}]
