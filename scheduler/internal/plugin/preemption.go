@@ -126,14 +126,14 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable
 	}, Name)
 	for place, info := range tried {
-		if before := nodes.Get(info.Node().Name); isInVain[place] {
-			now := fwk.NewStatus(fwk.UnschedulableAndUnresolvable, before.Message())
-			writable.Set(info.Node().Name, now.WithPlugin(before.Plugin()))
+		if name := info.Node().Name; isInVain[place] {
+			words := nodes.Get(name).Message()
+			writable.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, words).WithPlugin(Name))
 		}
 	}
 }
 
-// triedFor returns the nodes where the scheduler would try to evict less important pods for pod.
+// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
 	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever {
 		return nil
@@ -144,7 +144,7 @@ func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeI
 	}
 	var tried []fwk.NodeInfo // a list of its own: the other one may be the snapshot's
 	for _, info := range resolvable {
-		if hasLessImportant(info, pod) {
+		if hasLessImportant(info, pod) && nodes.Get(info.Node().Name).Plugin() == Name {
 			tried = append(tried, info)
 		}
 	}
