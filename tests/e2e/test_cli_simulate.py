@@ -102,7 +102,7 @@ def test_a_policy_before_it_is_applied_and_a_node_less(
         return answer
 
     held = {"namespace": namespace, "name": "holder", "units": 4}
-    # Nobody chose a card for it: its node's plugin reports which one it got, soon after it runs.
+    # Who has units is read from the GPUShareNode's status, which the plugin reports soon after the pod runs.
     wait_until("the plugin has reported the holder", lambda: held in pods_of(simulated(), NODE), timeout=60)
     said = simulated()
     change = said["policy"]
@@ -110,6 +110,7 @@ def test_a_policy_before_it_is_applied_and_a_node_less(
     effects = {node["node"]: node["effect"] for node in change["nodes"]}
     assert (effects[NODE], effects["gpu-3"]) == ("Waits", "Loses")
     assert effects["gpu-2"] in ("Divides", "Waits")  # web may be there
+    assert held in change["nodes"][0]["pods"]
     assert_it_is_refused(cluster, file)
     moved = {placement["name"]: placement for placement in said["placements"]}
     assert moved["holder"]["node"] == ""  # its selector names the node that is taken out

@@ -34,8 +34,8 @@ func (n *Node) CardUses() []CardUse {
 func (n *Node) unitsOn(place int) map[string]int64 {
 	named, units := n.named(place), map[string]int64{}
 	all := sumsOf(&n.share.Cards[named], n.tenants[named])
-	for place := range n.tenants[named] {
-		one := &n.tenants[named][place]
+	for at := range n.tenants[named] {
+		one := &n.tenants[named][at]
 		units[one.uid] = max(one.booked, all.heldOf(one))
 	}
 	return units

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -145,18 +143,11 @@ func BenchmarkPreemptor(b *testing.B) {
 			priority(100)(pod)
 			f := fullNodes(b, 100, kind.isPlain, pod)
 			b.ReportAllocs()
-			began := processor()
+			began := cpuTime(b)
 			for b.Loop() {
 				f.attempt(framework.NewCycleState(), pod)
 			}
-			b.ReportMetric(float64((processor()-began).Microseconds())/float64(b.N), "cpu-µs/op")
+			b.ReportMetric(float64((cpuTime(b)-began).Microseconds())/float64(b.N), "cpu-µs/op")
 		})
 	}
-}
-
-// processor returns how long the process has had a processor: where others compute as well, the clock says nothing.
-func processor() time.Duration {
-	var use syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use)
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
