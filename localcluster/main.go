@@ -15,7 +15,6 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // counts client requests in the components' /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // build information in the components' /metrics
-	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -32,7 +31,6 @@ var programs = map[string]func(){
 	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),
 	"kube-scheduler":          component(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubelet":                 component(newKubeletCommand),
-	"kubectl":                 component(kubectl.NewDefaultKubectlCommand),
 	"pause":                   pause,
 	supervisor.OuterCommand:   failing(supervisor.RunOuter),
 	supervisor.InnerCommand:   failing(supervisor.RunInner),
@@ -49,7 +47,7 @@ func main() {
 	}
 	run, known := programs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "no program %q in this binary; call it as kubectl, kubelet, kube-scheduler, ...\n", name)
+		fmt.Fprintf(os.Stderr, "no program %q in this binary; call it as kubelet, kube-scheduler, ...\n", name)
 		os.Exit(2)
 	}
 	run()

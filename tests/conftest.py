@@ -22,7 +22,9 @@ INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 INSTANCES = 512
 """For all clusters together. One of four nodes takes 36, and machines usually lend 128."""
 
-FAST_PROCESS = "gw0"
+FAST_PROCESSES = ("gw0", "gw1")
+"""They begin with the tests that need no cluster. Most of these wait for a process of their own, so that two
+processes end sooner than one does."""
 MAX_CLUSTERS = 4
 """More would not end much earlier: some modules take half of the whole time."""
 MEMORY = Path("/proc/meminfo")
@@ -82,9 +84,9 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
     modules of many tests, and those are the fast ones."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """One process begins with the fast tests, at the end of the queue: they compute while the others,
+        """Fast processes begin with the fast tests, at the end of the queue: they compute while the others,
         with their clusters, wait."""
-        if node.gateway.id == FAST_PROCESS:
+        if node.gateway.id in FAST_PROCESSES:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
 
@@ -110,7 +112,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if config.option.numprocesses == "logical":
         return None
     with_cluster = (_available_memory() - OWN_MEMORY) // CLUSTER_MEMORY
-    return 1 + min(max(with_cluster, 1), MAX_CLUSTERS)
+    return len(FAST_PROCESSES) + min(max(with_cluster, 1), MAX_CLUSTERS)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

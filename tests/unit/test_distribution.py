@@ -39,11 +39,11 @@ class Process:
 @pytest.mark.parametrize(
     ("gibibytes", "processes"),
     [
-        pytest.param(2, 2, id="a small machine has one cluster"),
-        pytest.param(7, 2, id="seven"),
-        pytest.param(11, 4, id="eleven"),
-        pytest.param(22, 5, id="twenty-two"),
-        pytest.param(200, 5, id="more clusters would end no earlier"),
+        pytest.param(2, 3, id="a small machine has one cluster"),
+        pytest.param(7, 3, id="seven"),
+        pytest.param(11, 5, id="eleven"),
+        pytest.param(22, 6, id="twenty-two"),
+        pytest.param(200, 6, id="more clusters would end no earlier"),
     ],
 )
 def test_memory_says_how_many_clusters_there_are_beside_the_fast_tests(
@@ -77,17 +77,18 @@ def named(tests: list[str], process: Process) -> list[str]:
     return [tests[index].partition("::")[0] for index in process.asked]
 
 
-def test_one_process_begins_with_the_fast_tests_at_the_end() -> None:
+def test_two_processes_begin_with_the_fast_tests_at_the_end() -> None:
     tests = [f"{module}::{name}" for module in (LIFECYCLE, SCENARIO, COMPONENT, UNIT) for name in "ab"]
-    fast, other = Process("gw0"), Process("gw1")
-    started(tests, fast, other)
+    fast, second, other = Process("gw0"), Process("gw1"), Process("gw2")
+    started(tests, fast, second, other)
     assert named(tests, fast) == [UNIT, UNIT]
+    assert named(tests, second) == [COMPONENT, COMPONENT]
     assert named(tests, other) == [LIFECYCLE, LIFECYCLE]
 
 
 def test_the_next_module_goes_to_who_is_free_first() -> None:
     tests = [f"{module}::{name}" for module in (LIFECYCLE, SCENARIO, BURST, UNIT) for name in "ab"]
-    fast, one, two = Process("gw0"), Process("gw1"), Process("gw2")
+    fast, one, two = Process("gw0"), Process("gw2"), Process("gw3")
     scheduling = started(tests, fast, one, two)
     assert named(tests, one) == [LIFECYCLE, LIFECYCLE]
     assert named(tests, two) == [SCENARIO, SCENARIO]

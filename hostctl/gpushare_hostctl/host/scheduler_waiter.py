@@ -18,7 +18,7 @@ from gpushare_hostctl.host.health_probe import Prober
 
 _LOG = logging.getLogger(__name__)
 
-INTERVAL = 0.5
+INTERVAL = 1.0
 """Seconds between two probes: far less than a restart takes. A probe costs more where a machine has more
 connections: the kernel lists all of them."""
 

@@ -29,7 +29,8 @@ VERSION_LINE = re.compile(r'^VERSION = "(.*)"$', re.MULTILINE)
 class GoProgram:
     """A Go program of Kubernetes' modules. ``sources`` has a module file for each of ``minors``.
 
-    Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``.
+    Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``, and beside it
+    ``companions``: programs of the same module, whose packages are in folders of their names.
     ``metadata`` follows Kubernetes' version in its own, after a plus sign. ``version_variable`` is the one of
     its Go code that gets gpushare's version.
     """
@@ -38,6 +39,7 @@ class GoProgram:
     sources: Path
     notice: str
     links: Sequence[str]
+    companions: Sequence[str] = ()
     folder: str = ""
     metadata: str = ""
     version_variable: str = ""
@@ -73,7 +75,8 @@ LOCALCLUSTER = GoProgram(
     sources=SOURCES,
     notice="the local cluster of Kubernetes {minor}: about 5 minutes the first time, "
     "20 seconds after an edit",
-    links=("kube-scheduler", "kubectl", "pause"),
+    links=("kube-scheduler", "pause"),
+    companions=("kubectl",),
 )
 SCHEDULER = GoProgram(
     name="gpushare-scheduler",
@@ -146,7 +149,7 @@ def ensure_program(
             if not built.exists():
                 build(go, program, folder, minor, report=report)
                 delete_outdated(folder.parent)
-    return _link(built, folder, minor, names=program.links)
+    return _link(built, folder, minor, links=dict.fromkeys(program.links, built))
 
 
 def build_name(program: GoProgram, minor: Minor, compiler: str) -> str:
@@ -174,7 +177,7 @@ def source_files(sources: Path) -> list[Path]:
     return sorted(own)
 
 
-def build_command(program: GoProgram, output: Path, minor: Minor) -> Sequence[str]:
+def build_command(program: GoProgram, output: Path, minor: Minor, *, package: str = ".") -> Sequence[str]:
     """Returns the arguments of `go`. They set the version: clients cannot parse the apiserver's default."""
     version = "k8s.io/component-base/version"
     flags = [
@@ -185,7 +188,7 @@ def build_command(program: GoProgram, output: Path, minor: Minor) -> Sequence[st
         *program.own_flags(),
     ]
     linking = ["-ldflags", " ".join(flags)]
-    return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), "."]
+    return ["build", "-trimpath", "-buildvcs=false", *minor.go_flags, *linking, "-o", str(output), package]
 
 
 def build(go: Path, program: GoProgram, folder: Path, minor: Minor, *, report: Report) -> None:
@@ -195,8 +198,10 @@ def build(go: Path, program: GoProgram, folder: Path, minor: Minor, *, report: R
     """
     report(f"building {program.notice.format(minor=minor.name)}")
     unfinished = folder / "unfinished"
-    arguments = build_command(program, unfinished, minor)
-    compile_program([go, *arguments], program.sources, unfinished, report=report)
+    packages = {unfinished: "."} | {folder / name: f"./{name}" for name in program.companions}
+    for output, package in packages.items():
+        arguments = build_command(program, output, minor, package=package)
+        compile_program([go, *arguments], program.sources, output, report=report)
     unfinished.rename(folder / program.name)
 
 
@@ -259,12 +264,15 @@ def _stale_packages(
 
 
 def _use_prebuilt(binary: Path, cache: Path, minor: Minor) -> Binary:
-    if not (binary.is_file() and os.access(binary, os.X_OK)):
-        raise LocalClusterError(
-            f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
-        )
+    companions = {name: binary.resolve().parent / name for name in LOCALCLUSTER.companions}
+    for path in (binary, *companions.values()):
+        if not (path.is_file() and os.access(path, os.X_OK)):
+            raise LocalClusterError(
+                f"{PREBUILT} names {binary}, and {path} is not an executable file: correct or unset it."
+            )
     name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
-    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor, names=LOCALCLUSTER.links)
+    links = dict.fromkeys(LOCALCLUSTER.links, binary.resolve()) | companions
+    linked = _link(binary.resolve(), cache / "prebuilt" / name, minor, links=links)
     if (version := _version_of(linked)) not in ("", minor.version):
         raise LocalClusterError(
             f"{PREBUILT} names {binary}, which is Kubernetes {version}; asked for is {minor.version}: set"
@@ -283,11 +291,11 @@ def _version_of(binary: Binary) -> str:
         return ""
 
 
-def _link(binary: Path, folder: Path, minor: Minor, *, names: Sequence[str]) -> Binary:
+def _link(binary: Path, folder: Path, minor: Minor, *, links: Mapping[str, Path]) -> Binary:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
+    for name, target in links.items():
         link = folder / name
         if not link.exists():
             link.unlink(missing_ok=True)
-            link.symlink_to(binary)
+            link.symlink_to(target)
     return Binary(path=binary, programs=folder, minor=minor)

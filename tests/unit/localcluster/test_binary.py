@@ -77,18 +77,26 @@ def test_the_scheduler_is_linked_with_gpushares_version(
     assert binary.build_name(binary.SCHEDULER, minor, "go1.26") != before
 
 
+def prebuilt_in(folder: Path, *, script: str = "") -> Path:
+    """Makes the two programs that a build consists of."""
+    for name in ("localcluster", "kubectl"):
+        (folder / name).write_text(f"#!/bin/sh\n{script}")
+        (folder / name).chmod(0o755)
+    return folder / "localcluster"
+
+
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
-    prebuilt = tmp_path / "elsewhere"
-    prebuilt.write_text("#!/bin/sh\n")
-    prebuilt.chmod(0o755)
+    prebuilt = prebuilt_in(tmp_path)
     environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
     found = binary.ensure_binary(report=pytest.fail, environment=environment)
 
     assert found.path == prebuilt
-    assert {link.name: link.resolve() for link in found.programs.iterdir()} == dict.fromkeys(
-        binary.LOCALCLUSTER.links, prebuilt
-    )
+    assert {link.name: link.resolve() for link in found.programs.iterdir()} == {
+        "kube-scheduler": prebuilt,
+        "pause": prebuilt,
+        "kubectl": tmp_path / "kubectl",
+    }
 
 
 def test_each_minor_is_a_build_of_its_own() -> None:
@@ -98,15 +106,17 @@ def test_each_minor_is_a_build_of_its_own() -> None:
 
 
 def test_a_prebuilt_binary_is_of_the_minor_that_the_environment_chooses(tmp_path: Path) -> None:
-    environment = {binary.PREBUILT: "/bin/true", CHOICE: "1.34", "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {
+        binary.PREBUILT: str(prebuilt_in(tmp_path)),
+        CHOICE: "1.34",
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     found = binary.ensure_binary(report=pytest.fail, environment=environment)
     assert found.minor == minor_named("1.34")
 
 
 def test_a_prebuilt_binary_of_another_minor_is_refused(tmp_path: Path) -> None:
-    prebuilt = tmp_path / "older"
-    prebuilt.write_text("""#!/bin/sh\necho '{"clientVersion": {"gitVersion": "v1.36.3"}}'\n""")
-    prebuilt.chmod(0o755)
+    prebuilt = prebuilt_in(tmp_path, script="""echo '{"clientVersion": {"gitVersion": "v1.36.3"}}'""")
     environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path)}
     with pytest.raises(LocalClusterError, match=r"is Kubernetes v1\.36\.3; asked for is v1\.37"):
         binary.ensure_binary(report=pytest.fail, environment=environment)
@@ -115,15 +125,24 @@ def test_a_prebuilt_binary_of_another_minor_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_link_to_a_binary_that_is_gone_is_replaced(tmp_path: Path) -> None:
-    prebuilt = tmp_path / "elsewhere"
-    prebuilt.write_text("#!/bin/sh\n")
-    prebuilt.chmod(0o755)
-    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = {
+        binary.PREBUILT: str(prebuilt_in(tmp_path)),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
     kubectl = binary.ensure_binary(report=pytest.fail, environment=environment).kubectl
     kubectl.unlink()
     kubectl.symlink_to(tmp_path / "gone")
 
-    assert binary.ensure_binary(report=pytest.fail, environment=environment).kubectl.resolve() == prebuilt
+    again = binary.ensure_binary(report=pytest.fail, environment=environment)
+    assert again.kubectl.resolve() == tmp_path / "kubectl"
+
+
+def test_a_prebuilt_binary_without_kubectl_beside_it_is_refused(tmp_path: Path) -> None:
+    prebuilt = prebuilt_in(tmp_path)
+    (tmp_path / "kubectl").unlink()
+    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with pytest.raises(LocalClusterError, match="kubectl is not an executable file"):
+        binary.ensure_binary(report=pytest.fail, environment=environment)
 
 
 @pytest.mark.parametrize("name", ["missing", "folder"])
