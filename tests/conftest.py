@@ -36,19 +36,23 @@ OWN_MEMORY = 2 << 30
 FIRST = (
     "test_scheduler_reconnection",
     "test_lifecycle",
+    "test_admission_limits",
+    "test_chaos",
     "test_control_planes",
     "test_scheduler_engine",
-    "test_chaos",
-    "test_kubernetes_upgrade",
-    "test_image",
     "test_isolation_hook",
-    "test_isolation_excess",
-    "test_cdi",
+    "test_burst",
+    "test_chart",
+    "test_kubernetes_upgrade",
     "test_backends",
+    "test_cdi",
+    "test_image",
+    "test_isolation_excess",
+    "test_isolation_driver",
+    "test_modes_and_dialects",
     "test_dedicated",
     "test_dedicated_engine",
     "test_localcluster",
-    "test_chart",
     "test_interruptions",
     "test_second_control_plane",
     "test_scheduler_connection",
@@ -58,9 +62,9 @@ FIRST = (
     "test_nodes",
     "test_operator_replicas",
 )
-"""Modules begun first: a process that begins a long one last keeps everybody waiting. Before all others those
-without the mark ``connected``, as a process waits for kube-scheduler where it changes from one kind to the
-other."""
+"""Modules begun first: a process that begins a long one last keeps everybody waiting. Those that wait most come
+in turns with those that compute most. Those without the mark ``connected`` come early, as a process waits for
+kube-scheduler where it changes from one kind to the other."""
 
 LONG_WITHOUT_CLUSTER = ("test_go", "test_power_loss", "test_convergence", "test_bursts", "test_program")
 """Modules that the process of the fast tests begins with, so that none of them is left over at the end. Those

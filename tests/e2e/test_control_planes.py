@@ -125,9 +125,19 @@ def rewrite_while_the_edit_waits(cluster: LocalCluster, name: str) -> bytes:
     flag = b"    - --leader-elect=true\n"
     rewritten = before.replace(flag, flag + b"    - --v=1\n")
     assert rewritten != before, "the manifest no longer looks as this test expects"
-    wait_until(f"{name} is edited", lambda: OURS in path.read_bytes(), timeout=240, interval=0.02)
+    wait_until(
+        f"{name} is edited",
+        lambda: OURS in path.read_bytes(),
+        timeout=240,
+        interval=0.02,
+        explain=lambda: policy_status(cluster),
+    )
     write(cluster, name, rewritten)
     return rewritten
+
+
+def policy_status(cluster: LocalCluster) -> str:
+    return str(get(cluster, POLICIES)["items"][0].get("status"))
 
 
 def await_told(cluster: LocalCluster, text: str) -> str:
@@ -173,7 +183,7 @@ def story(three: LocalCluster) -> Story:
             "the second is edited",
             lambda: OURS in manifest_path(three, SECOND).read_bytes(),
             timeout=240,
-            explain=lambda: str(get(three, POLICIES)["items"][0].get("status")),
+            explain=lambda: policy_status(three),
         )
         phases["failure and rollback"] = time.monotonic()
         said = await_told(three, "earlier manifest is back")

@@ -29,8 +29,8 @@ VERSION_LINE = re.compile(r'^VERSION = "(.*)"$', re.MULTILINE)
 class GoProgram:
     """A Go program of Kubernetes' modules. ``sources`` has a module file for each of ``minors``.
 
-    Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``, and beside it
-    ``companions``: programs of the same module, whose packages are in folders of their names.
+    Its builds are in ``folder``, below the cache; each has links to it by the names in ``links``, and
+    beside it ``companions``: programs of the same module, whose packages are in folders of their names.
     ``metadata`` follows Kubernetes' version in its own, after a plus sign. ``version_variable`` is the one of
     its Go code that gets gpushare's version.
     """
