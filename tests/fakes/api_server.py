@@ -264,7 +264,7 @@ class FakeApi:
             for item in self.objects[request.path].values()
             if (item["spec"].get("nodeName", "") == of_node[1] if of_node else _visible(request.path, item))
             and item["spec"].get("schedulerName") not in not_by
-            and (in_phase is None or item.get("status", {}).get("phase") == in_phase[1])
+            and (in_phase is None or item.get("status", {}).get("phase", "Pending") == in_phase[1])
         ]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
