@@ -9,21 +9,25 @@ from urllib.parse import quote
 
 import msgspec
 
+from gpushare_cli.decide.drain.card_tenants import card_cordons
 from gpushare_cli.decide.drain.cordon import (
     changes,
     cordoned_annotations,
     named_cards,
     uncordoned_annotations,
 )
-from gpushare_cli.decide.drain.cordon_report import CordonReport, card_cordons
+from gpushare_cli.decide.drain.cordon_report import CordonReport
+from gpushare_cli.decide.ledger import bookings_of, observed_ledger
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.simulation.cluster_state import pods_on
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import listed
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.scheduling.objects.holder import PodUpdate
 from gpushare_core.text.json_object import Json
 
 MAX_TRIES = 10
@@ -66,14 +70,27 @@ class CardCordoning:
         begun = self.clock()
         if not dry_run:
             share_node = await self._until_confirmed(share_node, cards, is_cordon=is_cordon)
+        seconds = round(self.clock() - begun, 1)
+        unread: list[str] = []
+        booked = await self._booked(unread)
         return CordonReport(
             node=self.node,
             is_cordon=is_cordon,
             is_dry_run=dry_run,
             is_changed=is_changed,
-            cards=card_cordons(share_node, cards, coming),
-            seconds=round(self.clock() - begun, 1),
+            cards=card_cordons(share_node, cards, coming, ledger=observed_ledger(share_node, booked)),
+            seconds=seconds,
+            unread=unread,
         )
+
+    async def _booked(self, unread: list[str]) -> list[PodUpdate]:
+        """Returns what the node's pods have by their annotations. Where they cannot be read, which ``unread``
+        then says, the card is closed all the same."""
+        try:
+            return bookings_of(await pods_on(self.client, self.node))
+        except CannotLookError as error:
+            unread.append(f"Pods that the plugin does not report yet are not known: {error}.")
+            return []
 
     @property
     def _path(self) -> str:

@@ -9,16 +9,12 @@ from http import HTTPStatus
 import msgspec
 
 from gpushare_cli.changes.card_cordon import CardCordoning
+from gpushare_cli.decide.drain.card_tenants import card_cordons, tenants_of
 from gpushare_cli.decide.drain.cordon import named_cards
-from gpushare_cli.decide.drain.cordon_report import CardCordon, CardTenant, card_cordons, tenants_of
-from gpushare_cli.decide.drain.drain_plan import (
-    DrainSubject,
-    came,
-    coming_pods,
-    drain_plan,
-    protecting_budget,
-)
+from gpushare_cli.decide.drain.cordon_report import CardCordon
+from gpushare_cli.decide.drain.drain_plan import DrainSubject, came, drain_plan, protecting_budget
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod, DrainOutcome, DrainReport
+from gpushare_cli.decide.ledger import bookings_of, observed_ledger
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.decide.simulation.simulation import NOT_CONSIDERED, SimulatedCluster
 from gpushare_cli.errors import CannotLookError
@@ -30,6 +26,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, pod_path
 from gpushare_core.kube.request import ApiRequest
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
 
@@ -80,6 +77,8 @@ class CardDrain:
     _retry_at: dict[str, float] = field(default_factory=dict, init=False)
     _problem: str = field(default="", init=False)
     _share_node: ObservedShareNode | None = field(default=None, init=False)
+    _ledger: NodeLedger = field(default_factory=NodeLedger, init=False)
+    """Of the node, as ``_share_node`` and its pods say."""
 
     @property
     def node(self) -> str:
@@ -112,10 +111,11 @@ class CardDrain:
             pods_on(self.client, self.node), self._cluster(), self._budgets()
         )
         self._manifests = {pod["metadata"]["uid"]: pod for pod in pods}
+        self._ledger = observed_ledger(self._share_node, bookings_of(pods))
         subject = DrainSubject(
             node=self.node,
-            cards=self._named,
-            coming=coming_pods(pods, self._share_node, self._uuids),
+            uuids=self._uuids,
+            tenants=tenants_of(self._named, self._ledger),
             pods=pods,
             budgets=budgets,
             is_forced=self.options.is_forced,
@@ -177,11 +177,14 @@ class CardDrain:
             if missing:
                 self._problem = MISSING.format(node=self.node, cards=", ".join(sorted(missing)))
                 return False
-            pods = {tenant.key: tenant for tenant in await self._tenants(share_node)}
+            booked = bookings_of(await pods_on(self.client, self.node))
         except CannotLookError as error:
             self._problem = str(error)
             return False
         self._share_node, self._problem = share_node, ""
+        self._ledger = observed_ledger(share_node, booked)
+        cards = [card for card in share_node.cards if card.uuid in self._uuids]
+        pods = {tenant.key: tenant for tenant in tenants_of(cards, self._ledger)}
         for key, pod in self._pods.items():
             if key in pods:
                 self._pods[key] = msgspec.structs.replace(pod, is_gone=False)
@@ -190,12 +193,6 @@ class CardDrain:
         for key in pods.keys() - self._pods.keys():
             self._pods[key] = came(pods[key])
         return True
-
-    async def _tenants(self, share_node: ObservedShareNode) -> list[CardTenant]:
-        """Returns the pods on the cards, and those that are on their way there."""
-        pods = await pods_on(self.client, self.node)
-        on_them = tenants_of(card for card in share_node.cards if card.uuid in self._uuids)
-        return [*on_them, *coming_pods(pods, share_node, self._uuids)]
 
     async def _evict_all(self) -> None:
         now = self.clock()
@@ -236,7 +233,8 @@ class CardDrain:
     def _cards(self) -> list[CardCordon]:
         if self._share_node is None:
             return []
-        return card_cordons(self._share_node, self._named, self._share_node.metadata.annotations or {})
+        present = self._share_node.metadata.annotations or {}
+        return card_cordons(self._share_node, self._named, present, ledger=self._ledger)
 
     def _report(self, outcome: DrainOutcome, *, seconds: float = 0.0) -> DrainReport:
         return DrainReport(

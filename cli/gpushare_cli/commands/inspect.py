@@ -24,6 +24,7 @@ Where a policy asks for isolation, each pod has what holds it to its memory: Hoo
 
 Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
 to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
+Of more than 50 nodes a pod that has begun to run counts when its plugin has reported it, a moment later.
 
 Exit status: 1 when a named node or card is not there, or when --problems finds one; 2 when it could not
 look, or when --problems finds none while something could not be read."""

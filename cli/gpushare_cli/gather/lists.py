@@ -11,8 +11,18 @@ from gpushare_core.process.malloc import give_back
 
 T = TypeVar("T")
 
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Field selector of pods. Terminating ones have not: their containers may still run."""
+MAX_NODES_WITH_PODS = 50
+"""Of more nodes the pods are not read node by node."""
+PARALLEL_READS = 8
 CACHED = {"resourceVersion": "0"}
 """From the API server's cache, in one piece: a list of thousands is not read page by page from its store."""
+
+
+def bound_to(node: str) -> str:
+    """Returns the field selector of the pods of ``node`` that have not ended."""
+    return f"spec.nodeName={node},{NOT_ENDED}"
 
 
 async def read_list(

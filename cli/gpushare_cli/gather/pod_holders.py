@@ -1,20 +1,43 @@
-"""What ``pods`` and ``namespaces`` read besides the cards: when pods were made, and ResourceQuotas."""
+"""What is read of pods that hold units: their annotations, when they were made, and ResourceQuotas."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import Raw
 
 from gpushare_cli.decide.objects.known_pod import KnownPod
 from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, PARALLEL_READS, bound_to, read_list
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, QUOTAS, pods
 from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
+from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 
 MAX_KNOWN_PODS = 3_000
 """Pods of which it is read when they were made: more take longer than anybody wants to wait."""
 """Of all namespaces."""
+
+
+async def read_booked(client: KubeClient, nodes: Collection[str]) -> Sequence[PodUpdate]:
+    """Returns what the pods of ``nodes`` that have not ended have by their annotations. Of more nodes than
+    ``MAX_NODES_WITH_PODS`` nothing is read: a pod that runs is in its GPUShareNode a moment later.
+
+    Raises:
+        CannotLookError: pods cannot be listed.
+    """
+    if len(nodes) > MAX_NODES_WITH_PODS:
+        return ()
+    slots = asyncio.Semaphore(PARALLEL_READS)
+
+    async def pods_of(node: str) -> Sequence[Raw]:
+        async with slots:
+            return await read_list(client, PODS, shape=Raw, field_selector=bound_to(node), metadata_only=True)
+
+    found = await asyncio.gather(*map(pods_of, nodes))
+    return [read_pod(raw) for pods in found for raw in pods]
 
 
 async def read_known_pods(client: KubeClient, namespace: str, unread: list[str]) -> Mapping[str, KnownPod]:

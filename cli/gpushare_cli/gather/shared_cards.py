@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import msgspec
 from msgspec import Raw, Struct
 
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
@@ -15,10 +17,13 @@ from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.decide.objects.pending_pod import PendingPod, read_pending_pod
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, read_list
+from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, PODS, SHARE_NODES
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.text.json_object import UNREADABLE_JSON
 
 INSTALLED = "see that gpushare is installed (kubectl get crd gpusharenodes.gpushare.io), and that you may"
 """Ends with what the reader has to be allowed."""
@@ -59,9 +64,11 @@ async def read_shared_cards(client: KubeClient, *, node: str = "") -> ClusterRea
             _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
         ),
     )
+    booked = () if pending is None else await _booked(client, share_nodes, unread)
     return ClusterReading(
         share_nodes=share_nodes,
         pending=pending or (),
+        booked=booked,
         unschedulable_nodes=frozenset(unschedulable or ()),
         unread=unread,
     )
@@ -81,6 +88,18 @@ async def read_shared_nodes(client: KubeClient) -> SharedCards:
     reading = await read_shared_cards(client)
     nodes = shared_nodes(reading)
     return SharedCards(reading, nodes, unmeasured_sentences(nodes))
+
+
+async def _booked(client: KubeClient, share_nodes: Sequence[Raw], unread: list[str]) -> Sequence[PodUpdate]:
+    """Reads pods after those in phase Pending, so that none is missed that begins to run in between."""
+    if len(share_nodes) > MAX_NODES_WITH_PODS:
+        return ()
+    names: list[str] = []
+    for raw in share_nodes:
+        with suppress(*UNREADABLE_JSON):
+            names.append(msgspec.json.decode(raw, type=NodeName).metadata.name)
+    reading = read_booked(client, names)
+    return await _or_nothing(reading, unread, "Pods that no GPUShareNode shows yet are not counted") or ()
 
 
 async def _or_nothing(

@@ -7,6 +7,7 @@ from gpushare_cli.decide.undo.objects import UndoLease, UndoNode, UndoObject, Un
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
 from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_core.api.names import (
     COMPONENT_LABEL,
     FIELD_MANAGER,
@@ -35,9 +36,11 @@ async def read_undo_objects(client: KubeClient) -> UndoObjects:
         for label in (PLUGIN_NODE_LABEL, SCHEDULER_LABEL)
         for node in await read_list(client, NODES, shape=UndoNode, label_selector=label, advice=ADVICE)
     ]
+    share_nodes = await _own(client, SHARE_NODES, shape=ObservedShareNode)
     return UndoObjects(
         policies=await _own(client, POLICIES, shape=UndoPolicy),
-        share_nodes=await _own(client, SHARE_NODES, shape=ObservedShareNode),
+        share_nodes=share_nodes,
+        booked=await read_booked(client, [share_node.name for share_node in share_nodes]),
         nodes=[*{node.name: node for node in labelled}.values()],
         daemon_sets=await _made(client, "DaemonSet", MANAGED),
         deployments=await _made(client, "Deployment", INSTALLED),

@@ -61,11 +61,12 @@ def _tenants(report: CordonReport, page: OutputPage) -> Iterator[RenderableType]
         for pod in card.pods
     ]
     yield ""
+    yield from map(sentence, report.unread)
     if rows:
         verb = "has" if len(rows) == 1 else "have"
         yield sentence(f"{counted(len(rows), 'pod')} {verb} units there:")
         yield PageTable(_TENANTS, rows, page=page)
-    else:
+    elif not report.unread:
         yield sentence("No pod has units there.")
 
 

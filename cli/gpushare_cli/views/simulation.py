@@ -21,6 +21,7 @@ from gpushare_cli.wording import MAX_SHOWN, counted, listed
 MAX_ROWS = 30
 """Pods in a row each; of more a row stands for all of a workload that share a node."""
 NOTHING = "-"
+UNNAMED = "units that are taken, and the plugin names no pod that has them"
 
 _PLACES = (
     TableColumn(header="pod", shrink=Shrink.FOLD, min_width=16),
@@ -267,7 +268,7 @@ def _in_the_way(changes: Iterable[NodeChange], page: OutputPage) -> Iterator[Ren
     if waiting:
         yield ""
     for change in waiting if page.is_wide else waiting[:MAX_ROWS]:
-        pods = [f"{pod.namespace}/{pod.name} {pod.units}" for pod in change.pods]
+        pods = [f"{pod.namespace}/{pod.name} {pod.units}" for pod in change.pods] or [UNNAMED]
         yield sentence(
             f"In the way on {change.node}: {listed(pods, shown=len(pods) if page.is_wide else MAX_SHOWN)}"
         )

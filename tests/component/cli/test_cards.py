@@ -18,6 +18,7 @@ from tests.samples.shared_cards import (
 )
 
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, bound_to
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import NODES, pods
@@ -66,8 +67,35 @@ async def test_inspect_counts_pods_that_have_not_started(api: FakeApi, client: K
     assert "a/new: 6, not started" in text
     assert "kubectl uncordon gpu-1" in text
     assert report.exit_status is ExitStatus.GOOD
-    (asked,) = api.requests("GET", PODS)
-    assert asked.query["fieldSelector"] == "status.phase=Pending"
+    first, *others = [seen.query["fieldSelector"] for seen in api.requests("GET", PODS)]
+    assert first == "status.phase=Pending"
+    assert {*others} == {bound_to("gpu-1"), bound_to("gpu-2")}
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        pytest.param(("inspect",), "a/new: 6", id="inspect"),
+        pytest.param(("pods", "-A"), "new Running gpu-2 0 6 memory", id="pods"),
+    ],
+)
+async def test_a_pod_that_runs_counts_before_its_plugin_reports_it(
+    api: FakeApi, client: KubeClient, command: tuple[str, ...], line: str
+) -> None:
+    new = pending_pod_object("a/new", 6, node="gpu-2", card="GPU-gpu-2-0")
+    api.put(PODS, {**new, "status": {"phase": "Running"}})
+    api.fail("GET", NODES, named())
+    text = " ".join(printed(await run_command(client, *command), *command).split())
+    assert line in text
+    assert "not started" not in text
+
+
+async def test_of_many_nodes_pods_are_not_read_node_by_node(api: FakeApi, client: KubeClient) -> None:
+    for place in range(MAX_NODES_WITH_PODS):
+        api.put(SHARE_NODES, share_node_object(f"many-{place}", card(0, 16, node=f"many-{place}")))
+    allow(api)
+    await run_command(client, "inspect")
+    assert len(api.requests("GET", PODS)) == 1
 
 
 async def test_inspect_of_one_node_reads_no_more(api: FakeApi, client: KubeClient) -> None:
@@ -75,7 +103,8 @@ async def test_inspect_of_one_node_reads_no_more(api: FakeApi, client: KubeClien
     allow(api)
     await run_command(client, "inspect", "gpu-1")
     assert api.requests("GET", SHARE_NODES)[0].query["fieldSelector"] == "metadata.name=gpu-1"
-    assert api.requests("GET", PODS)[0].query["fieldSelector"] == "spec.nodeName=gpu-1,status.phase=Pending"
+    asked = [seen.query["fieldSelector"] for seen in api.requests("GET", PODS)]
+    assert asked == ["spec.nodeName=gpu-1,status.phase=Pending", bound_to("gpu-1")]
 
 
 async def test_inspect_says_which_named_nodes_are_not_there(api: FakeApi, client: KubeClient) -> None:

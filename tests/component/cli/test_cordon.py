@@ -2,9 +2,9 @@
 
 import pytest
 from tests.component.cli.commands import printed, run_command
-from tests.fakes.api_server import SHARE_NODES, passing, status
+from tests.fakes.api_server import PODS, SHARE_NODES, passing, status
 from tests.fakes.card_api import CardApi, card_api
-from tests.samples.drained_cards import cards_of
+from tests.samples.drained_cards import cards_of, running
 
 from gpushare_cli.changes.card_cordon import CardCordoning
 from gpushare_cli.decide.drain.cordon_report import CordonReport
@@ -38,6 +38,26 @@ async def test_a_card_is_cordoned_by_its_uuid() -> None:
     assert "2 pods have units there:" in text
     assert "default/a" in text
     assert "  kubectl gpushare drain-card gpu-1 0\n" in text
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+async def test_a_pod_is_shown_before_its_plugin_reports_it(phase: str) -> None:
+    early = {**running("early", "gpu-1", c1=3), "status": {"phase": phase}}
+    async with card_api(NODE, early) as api:
+        report = await run(api, "cordon", "gpu-1", "1", "--dry-run")
+    ((tenant,),) = (card.pods for card in report.cards)
+    assert (tenant.name, tenant.units, tenant.orphaned) == ("early", 3, False)
+    assert "1 pod has units there:" in printed(report, "cordon", "gpu-1", "1")
+
+
+async def test_who_may_not_list_pods_cordons_and_hears_what_is_not_known() -> None:
+    async with card_api(NODE) as api:
+        api.fail("GET", PODS, status(403, "you may not"))
+        report = await run(api, "cordon", "gpu-1", "1")
+    assert report.exit_status is ExitStatus.GOOD
+    text = " ".join(printed(report, "cordon", "gpu-1", "1").split())
+    assert "Pods that the plugin does not report yet are not known: the API server does not list" in text
+    assert "No pod has units there" not in text
 
 
 async def test_what_is_cordoned_stays_so() -> None:

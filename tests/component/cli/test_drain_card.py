@@ -209,6 +209,28 @@ async def test_a_pod_on_its_way_to_the_card_is_evicted_as_well() -> None:
     assert report.outcome is DrainOutcome.DRAINED
 
 
+async def test_a_pod_whose_other_card_alone_is_reported_is_evicted_as_well() -> None:
+    """Its kubelet gives units to one container after the other."""
+    half = running("half", "gpu-1", c0=3, c1=4)
+    async with card_api(cards_of("gpu-1", {}, {"half": 4}), NODES[1], half) as api:
+        report = await drained(api, DrainOptions())
+        assert api.objects[PODS] == {}
+    assert [(pod.name, pod.units) for pod in report.pods] == [("half", 3)]
+    assert report.outcome is DrainOutcome.DRAINED
+
+
+async def test_pods_without_a_uid_are_known_by_their_names() -> None:
+    node = cards_of("gpu-1", {"a": 4, "b": 2})
+    for pod in node["status"]["cards"][0]["pods"]:
+        pod |= {"uid": "", "orphaned": True}
+    async with card_api(node) as api:
+        report = await run(api, "gpu-1", "0", "--dry-run")
+    assert [(pod.name, pod.units, pod.action) for pod in report.pods] == [
+        ("a", 4, DrainAction.UNKNOWN),
+        ("b", 2, DrainAction.UNKNOWN),
+    ]
+
+
 async def test_a_pod_that_comes_after_the_question_is_not_evicted_unasked() -> None:
     async with card_api(*NODES, *PODS_ON_IT) as api:
         late = running("late", "gpu-1", c0=3)

@@ -15,10 +15,11 @@ from tests.fakes.following_extender import FollowingExtender, following
 from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json, running
 from tests.samples.extender import ANNOTATION, pod_json
 
-from gpushare_cli.decide.simulation.policy_change import NodeEffect
+from gpushare_cli.decide.simulation.policy_change import NodeChange, NodeEffect
 from gpushare_cli.decide.simulation.redivision import divided
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
@@ -235,6 +236,67 @@ async def test_another_unit_says_what_becomes_of_each_node() -> None:
     assert "In the way on gpu-1: default/a 10" in text
     assert "mean another amount: 4 is 1Gi then." in text
     assert "written anew: 16 in place of 4." in text
+
+
+UNIT = {"--unit": "512Mi", "--policy": ""}
+
+
+async def changes(api: CardApi, question: str, file: str) -> dict[str, NodeChange]:
+    """What another unit, asked for by an option or by a policy, would do to each node."""
+    report = await simulate(api, question, UNIT[question] or file)
+    found = report.policy.nodes if report.policy else report.unit_changes
+    return {change.node: change for change in found}
+
+
+@pytest.mark.parametrize("question", [*UNIT])
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+@pytest.mark.parametrize(
+    "nodes", [pytest.param(2, id="few nodes"), pytest.param(MAX_NODES_WITH_PODS + 1, id="many nodes")]
+)
+async def test_a_pod_is_in_the_way_before_its_plugin_reports_it(
+    write: Any, question: str, phase: str, nodes: int
+) -> None:
+    early = {**running("early", "gpu-0", c0=4), "status": {"phase": phase}}
+    names = [f"gpu-{place}" for place in range(nodes)]
+    async with card_api(*(cards_of(name, {}) for name in names), early) as api:
+        api.policies["default"] = policy_json("default", names)
+        file = write(policy_json("default", names, unit="512Mi"), name="policy.json")
+        found = await changes(api, question, file)
+    assert [(pod.name, pod.units) for pod in found["gpu-0"].pods] == [("early", 4)]
+    assert found["gpu-0"].effect is NodeEffect.WAITS
+    assert {found[name].effect for name in names[1:]} == {NodeEffect.DIVIDES}
+
+
+async def test_a_pod_that_runs_takes_its_card_before_its_plugin_reports_it(write: Any) -> None:
+    async with card_api(cards_of("gpu-1", {}), running("early", "gpu-1", c0=4)) as api:
+        report = await simulate(api, "-f", write(manifest("p", 13)))
+    assert places(report) == [("p", "", [])]
+
+
+async def test_a_pod_that_runs_moves_before_its_plugin_reports_it() -> None:
+    early = running("early", "gpu-1", c0=4)
+    async with card_api(cards_of("gpu-1", {}), cards_of("gpu-2", {}), early) as api:
+        report = await simulate(api, "--without", "gpu-1")
+    assert places(report) == [("early", "gpu-2", [0])]
+
+
+async def test_units_that_nobody_is_named_for_are_in_the_way() -> None:
+    node = cards_of("gpu-1", {})
+    node["status"]["cards"][0]["allocatedUnits"] = 3
+    async with card_api(node) as api:
+        report = await simulate(api, "--unit", "512Mi")
+    assert [change.effect for change in report.unit_changes] == [NodeEffect.WAITS]
+    text = " ".join(printed(report, "simulate", "--unit", "512Mi").split())
+    assert "In the way on gpu-1: units that are taken, and the plugin names no pod that has them" in text
+
+
+async def test_pods_that_cannot_be_read_may_be_missing() -> None:
+    async with card_api(cards_of("gpu-1", {}), running("early", "gpu-1", c0=4)) as api:
+        api.fail("GET", paths.PODS, *[status(403, "you may not")] * 4)
+        report = await simulate(api, "--unit", "512Mi")
+    assert any(
+        remark.startswith("Pods that were bound a moment ago may be missing") for remark in report.remarks
+    )
 
 
 async def test_a_unit_that_is_larger_than_the_cards() -> None:

@@ -18,6 +18,7 @@ from tests.samples.why import MEMORY, full_node, memory_pod, pod_json, share_nod
 
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import bound_to
 from gpushare_cli.report import ExitStatus
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.kube.client import KubeClient
@@ -178,11 +179,12 @@ async def test_a_running_pod_takes_its_own_node_alone(cluster: Cluster, client: 
     report = await why(client, "-n", "ml", "pod/gpu-1-last")
     assert report.answer == "Pod ml/gpu-1-last runs for 4m on gpu-1, card 1."
     assert f"{SHARE_NODES} metadata.name=gpu-1" in cluster.asked
-    assert not any(asked.startswith(PODS + " ") for asked in cluster.asked)
+    asked = [asked for asked in cluster.asked if asked.startswith(PODS + " ")]
+    assert asked == [f"{PODS} {bound_to('gpu-1')}"]
 
 
-async def test_pods_that_are_bound_and_not_started_count(cluster: Cluster, client: KubeClient) -> None:
-    """The GPUShareNode does not name them yet."""
+def early(phase: str) -> Json:
+    """A pod whose GPUShareNode does not show it yet."""
     allocation = {
         "node": "gpu-1",
         "uid": "uid-early",
@@ -190,15 +192,33 @@ async def test_pods_that_are_bound_and_not_started_count(cluster: Cluster, clien
         "unit": "1Gi",
         "containers": {"main": {"GPU-gpu-1-1": 5}},
     }
-    early = bound("early", "gpu-1", units=5, phase="Pending")
-    early["metadata"]["annotations"] = {
-        "gpushare.io/allocation": json.dumps(allocation, separators=(",", ":"))
-    }
+    pod = bound("early", "gpu-1", units=5, phase=phase)
+    text = json.dumps(allocation, separators=(",", ":"))
+    pod["metadata"]["annotations"] = {"gpushare.io/allocation": text}
+    return pod
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+async def test_pods_count_before_their_plugin_reports_them(
+    cluster: Cluster, client: KubeClient, phase: str
+) -> None:
     cluster.put(SHARE_NODES, full_node("gpu-1", 5))
-    cluster.put_pods(memory_pod(4), early)
+    cluster.put_pods(memory_pod(4), early(phase))
     report = await why(client, "-n", "ml", "train")
+    assert report.state is WhyState.WAITING
     assert report.findings[0].nearest.startswith("gpu-1 card ")
     assert "0 of the 4 units free" in report.findings[0].nearest
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+async def test_who_is_beside_a_pod_is_said_before_their_plugin_reports_them(
+    cluster: Cluster, client: KubeClient, phase: str
+) -> None:
+    cluster.put(SHARE_NODES, full_node("gpu-1", 5))
+    cluster.put_pods(bound("gpu-1-last", "gpu-1", units=11), early(phase))
+    (card,) = (await why(client, "-n", "ml", "gpu-1-last")).cards
+    assert [(other.name, other.units) for other in card.neighbours] == [("early", 5)]
+    assert card.free_units == 0
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from tests.samples.drained_cards import cards_of, deployment, manifest, policy_j
 
 from gpushare_cli.changes.card_cordon import CardCordoning
 from gpushare_cli.commands.time_argument import seconds_of
-from gpushare_cli.decide.drain.cordon_report import tenants_of
-from gpushare_cli.decide.drain.drain_plan import DrainSubject, coming_pods, drain_plan
+from gpushare_cli.decide.drain.card_tenants import tenants_of
+from gpushare_cli.decide.drain.drain_plan import DrainSubject, drain_plan
+from gpushare_cli.decide.ledger import bookings_of, observed_ledger
 from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.objects.workload import Document, workloads_of
@@ -80,10 +81,11 @@ def test_a_policy_of_any_shape_has_an_effect(policy: Any, node: Any) -> None:
     present = {each["metadata"]["name"]: each for each in readable_share_nodes([msgspec.json.encode(node)])}
     if has_name(policy):
         nodes = {name: KubeNode(metadata=KubeNodeMeta(name=name)) for name in ("n0", "n1")}
-        policy_effect([claim_of(policy)], nodes, present)
+        cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(node)] if has_name(node) else [])
+        policy_effect([claim_of(policy)], nodes, present, ledger=cluster.ledger())
 
 
-@fuzzes(drain_plan, coming_pods, readable_pods, few=60)
+@fuzzes(drain_plan, tenants_of, readable_pods, few=60)
 @given(mutated(POD), mutated(NODE))
 def test_a_pod_of_any_shape_is_planned(pod: Any, node: Any) -> None:
     try:
@@ -92,11 +94,15 @@ def test_a_pod_of_any_shape_is_planned(pod: Any, node: Any) -> None:
         return
     cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(node)])
     pods = readable_pods([pod])
-    coming = coming_pods(pods, observed, [card.uuid for card in observed.cards])
+    tenants = tenants_of(observed.cards, observed_ledger(observed, bookings_of(pods)))
     subject = DrainSubject(
-        node=observed.name, cards=observed.cards, coming=coming, pods=pods, budgets=(), is_forced=False
+        node=observed.name,
+        uuids=[card.uuid for card in observed.cards],
+        tenants=tenants,
+        pods=pods,
+        budgets=(),
+        is_forced=False,
     )
-    tenants = [*tenants_of(observed.cards), *coming]
     assert {planned.key for planned in drain_plan(subject, cluster)} == {tenant.key for tenant in tenants}
 
 

@@ -23,7 +23,7 @@ from tests.samples.why import (
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.decide.why.situation import read_kube_pod
 from gpushare_cli.gather.why.share_nodes import ObservedShareNodes
-from gpushare_cli.gather.why.situation import read_pending
+from gpushare_cli.gather.why.situation import read_pods
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.views.why import why_view
 
@@ -88,7 +88,7 @@ def test_a_share_node_of_any_shape_has_a_name(content: bytes) -> None:
     assert isinstance(ObservedShareNodes({"gpu-1": msgspec.Raw(content)})["gpu-1"].name, str)
 
 
-@fuzzes(read_pending)
+@fuzzes(read_pods)
 @given(encoded(mutated(owned_pod("a"))))
 def test_pods_that_cannot_be_read_are_left_out(content: bytes) -> None:
-    assert len(read_pending([msgspec.Raw(content)])) <= 1
+    assert len(read_pods([msgspec.Raw(content)])) <= 1

@@ -8,12 +8,15 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json
+from tests.samples.dialects import asking, left_by
+from tests.samples.drained_cards import cards_of, deployment, manifest, policy_json, running
+from tests.samples.extender import ANNOTATION, annotation
 
+from gpushare_cli.decide.ledger import booking_of, ledger_of
 from gpushare_cli.decide.objects.kube_node import KubeNode, KubeNodeMeta
 from gpushare_cli.decide.objects.workload import Document, workloads_of
 from gpushare_cli.decide.simulation.policy_change import NodeEffect
-from gpushare_cli.decide.simulation.policy_effect import PolicyClaim, policy_effect
+from gpushare_cli.decide.simulation.policy_effect import PolicyClaim, PolicyEffect, policy_effect
 from gpushare_cli.decide.simulation.redivision import (
     divided,
     total_units,
@@ -23,13 +26,14 @@ from gpushare_cli.decide.simulation.redivision import (
 from gpushare_cli.decide.simulation.simulation import (
     SimulatedCluster,
     SimulationQuestion,
-    ledger_of,
     simulate,
 )
 from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import PolicySpec
 from gpushare_core.placement.units import MemoryUnit, parse_node_unit
+from gpushare_core.scheduling.objects.holder import PodUpdate
+from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.text.json_object import Json
 from gpushare_operator.cluster.nodes.observed_states import ObservedState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject, ShareNodeObject
@@ -109,7 +113,8 @@ def test_a_card_of_mode_mixed_is_divided_class_by_class() -> None:
     assert total_units(node) == {"memory": 16, "slice": 4, "card": 1}
     after = with_memory_unit(node, MemoryUnit.parse("512Mi"))
     assert total_units(after) == {"memory": 32, "slice": 4, "card": 1}
-    assert ledger_of([msgspec.json.encode(after)]).biggest()["gpushare.io/memory"] == 32
+    ledger = ledger_of([read_share_node(msgspec.json.encode(after))])
+    assert ledger.biggest()["gpushare.io/memory"] == 32
 
 
 def test_a_node_that_shares_no_memory_keeps_its_units() -> None:
@@ -126,10 +131,23 @@ def kube_nodes(*names: str) -> dict[str, KubeNode]:
     return {name: KubeNode(metadata=KubeNodeMeta(name=name)) for name in names}
 
 
-def effects(claims: Sequence[PolicyClaim], *share_nodes: Json) -> dict[str, NodeEffect]:
+def effect_of(
+    claims: Sequence[PolicyClaim],
+    *share_nodes: Json,
+    nodes: Sequence[str] = ("n0", "n1", "n2"),
+    bound: Sequence[Json] = (),
+) -> PolicyEffect:
     named = {node["metadata"]["name"]: node for node in share_nodes}
-    found = policy_effect(claims, kube_nodes("n0", "n1", "n2"), named)
-    return {change.node: change.effect for change in found.changes}
+    cluster = SimulatedCluster(share_nodes=[*map(msgspec.json.encode, share_nodes)], booked=bookings(bound))
+    return policy_effect(claims, kube_nodes(*nodes), named, ledger=cluster.ledger())
+
+
+def bookings(pods: Sequence[Json]) -> list[PodUpdate]:
+    return [booking_of(msgspec.json.encode(pod)) for pod in pods]
+
+
+def effects(claims: Sequence[PolicyClaim], *share_nodes: Json) -> dict[str, NodeEffect]:
+    return {change.node: change.effect for change in effect_of(claims, *share_nodes).changes}
 
 
 def under(policy: Json, name: str, *held: dict[str, int]) -> Json:
@@ -166,6 +184,62 @@ def test_what_a_change_does_to_a_node(spec: Any, held: dict[str, int], effect: N
     before = policy_json("a", ["n0"])
     after = policy_json("a", ["n0"], **spec)
     assert effects([claim(after)], under(before, "n0", held)) == {"n0": effect}
+
+
+def a_copy(name: str, of: str) -> Json:
+    """A pod that brings the annotation of its original."""
+    pod = running(name, "n0")
+    pod["metadata"]["annotations"] = {ANNOTATION: annotation(of, node="n0", c0=4)}
+    return pod
+
+
+def terminating(pod: Json) -> Json:
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-02T00:00:00Z"}}
+
+
+BOOKED = [
+    pytest.param({}, running("p", "n0", c0=4), [("p", 4)], id="by annotation alone"),
+    pytest.param({"p": 4}, running("p", "n0", c0=4), [("p", 4)], id="in both"),
+    pytest.param({"p": 2}, running("p", "n0", c0=4), [("p", 4)], id="by annotation more"),
+    pytest.param({"p": 4}, running("p", "n0", c0=2), [("p", 4)], id="by the GPUShareNode more"),
+    pytest.param({"q": 1}, running("p", "n0", c0=4), [("p", 4), ("q", 1)], id="another pod is reported"),
+    pytest.param({}, terminating(running("p", "n0", c0=4)), [("p", 4)], id="terminating"),
+    pytest.param({}, a_copy("p", of="original"), [], id="an annotation of another pod"),
+    pytest.param({}, running("p", "n1", c0=4), [], id="on another node"),
+]
+"""What the GPUShareNode of n0 says, a bound pod, and who holds units of n0."""
+
+
+@pytest.mark.parametrize(("held", "pod", "holders"), BOOKED)
+def test_a_policy_waits_for_whoever_has_units_as_the_engine_counts_them(
+    held: dict[str, int], pod: Json, holders: list[tuple[str, int]]
+) -> None:
+    before, after = policy_json("a", ["n0"]), policy_json("a", ["n0"], unit="512Mi")
+    present = under(before, "n0", held)
+    (change,) = effect_of([claim(after)], present, nodes=["n0"], bound=[pod]).changes
+    assert [(pod.name, pod.units) for pod in change.pods] == holders
+    assert change.effect is (NodeEffect.WAITS if holders else NodeEffect.DIVIDES)
+
+
+@pytest.mark.parametrize(("held", "pod", "holders"), BOOKED)
+def test_another_unit_waits_for_whoever_has_units_as_the_engine_counts_them(
+    held: dict[str, int], pod: Json, holders: list[tuple[str, int]]
+) -> None:
+    share_nodes = [msgspec.json.encode(cards_of("n0", held))]
+    cluster = SimulatedCluster(share_nodes=share_nodes, booked=bookings([pod]))
+    (change,) = simulate(cluster, SimulationQuestion(unit=MemoryUnit.parse("512Mi"))).unit_changes
+    assert [(pod.name, pod.units) for pod in change.pods] == holders
+    assert change.effect is (NodeEffect.WAITS if holders else NodeEffect.DIVIDES)
+
+
+def test_a_pod_of_a_replaced_system_is_in_the_way_by_its_own_annotations() -> None:
+    node = cards_of("n0", {}, dialect="aliyun.com")
+    node["status"]["dialect"] = "aliyun.com"
+    pod = asking({"aliyun.com": 4}, "old", node="n0", annotations=left_by("aliyun.com"))
+    cluster = SimulatedCluster(share_nodes=[msgspec.json.encode(node)], booked=bookings([pod]))
+    (change,) = simulate(cluster, SimulationQuestion(unit=MemoryUnit.parse("512Mi"))).unit_changes
+    assert [(pod.name, pod.units) for pod in change.pods] == [("old", 4)]
+    assert change.effect is NodeEffect.WAITS
 
 
 def test_a_policy_that_cannot_be_read_keeps_what_it_has() -> None:
@@ -205,15 +279,15 @@ def test_the_operator_gives_the_node_to_the_same_policy(asked: list[tuple[str, s
     }
     owners = [name for name, got in given.items() if got.is_sharing or got.waits_for]
     claims = [PolicyClaim(name=each.name, created=each.created, spec=each.spec) for each in objects]
-    present = {"n0": cards_of("n0", {}, policy=has)} if has else {}
-    after = policy_effect(claims, kube_nodes("n0"), present).share_nodes
+    present = [cards_of("n0", {}, policy=has)] if has else []
+    after = effect_of(claims, *present, nodes=["n0"]).share_nodes
     assert [node["spec"]["policy"] for node in after] == owners
 
 
 def test_a_node_that_waits_takes_no_new_pod() -> None:
     before, after = policy_json("a", ["n0"]), policy_json("a", ["n0"], unit="512Mi")
     present = under(before, "n0", {"p": 3})
-    (coming,) = policy_effect([claim(after)], kube_nodes("n0"), {"n0": present}).share_nodes
+    (coming,) = effect_of([claim(after)], present, nodes=["n0"]).share_nodes
     (placement,) = simulated([coming], [1]).placements
     assert "take no new pods until those are gone that hold units of 1Gi" in placement.reason
 

@@ -1,13 +1,10 @@
 """What ``cordon`` and ``uncordon`` report."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
-from gpushare_cli.decide.drain.cordon import cordon_reasons, is_asked_for
-from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.report import CommandReport, ExitStatus
 
 
@@ -60,6 +57,8 @@ class CordonReport(CommandReport, frozen=True, kw_only=True):
     cards: Sequence[CardCordon]
     seconds: float = 0.0
     """How long the plugin took, or was waited for."""
+    unread: Sequence[str] = ()
+    """Sentences: what could not be read, and what is therefore not known."""
 
     @property
     def is_confirmed(self) -> bool:
@@ -72,38 +71,3 @@ class CordonReport(CommandReport, frozen=True, kw_only=True):
     @property
     def exit_status(self) -> ExitStatus:
         return ExitStatus.GOOD if self.is_dry_run or self.is_confirmed else ExitStatus.NO
-
-
-def tenants_of(cards: Iterable[ObservedCard]) -> list[CardTenant]:
-    """Returns each pod once, by name, with its units of all the cards."""
-    units: Counter[tuple[str, str, str, bool]] = Counter()
-    for share in (share for card in cards for share in card.pods or ()):
-        units[share.namespace, share.name, share.uid, share.orphaned] += share.units
-    return [
-        CardTenant(namespace=namespace, name=name, uid=uid, units=held, orphaned=orphaned)
-        for (namespace, name, uid, orphaned), held in sorted(units.items())
-    ]
-
-
-def card_cordons(
-    share_node: ObservedShareNode, cards: Sequence[ObservedCard], annotations: Mapping[str, str]
-) -> list[CardCordon]:
-    """``annotations``: those that are asked for, which the object may not have yet."""
-    reasons = cordon_reasons(annotations)
-    present = {card.uuid: card for card in share_node.cards}
-    return [
-        CardCordon(
-            index=card.index,
-            uuid=card.uuid,
-            model=card.model,
-            units=card.units,
-            allocated_units=card.allocated_units,
-            cordoned=is_asked_for(card, annotations),
-            in_force=card.cordoned,
-            reason=reasons.get(card.uuid, ""),
-            health=card.health,
-            health_reason=card.health_reason,
-            pods=tenants_of([card]),
-        )
-        for card in (present.get(card.uuid, card) for card in cards)
-    ]

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gpushare_cli.decide.drain.cordon_report import CardTenant, tenants_of
+from gpushare_cli.decide.drain.cordon_report import CardTenant
 from gpushare_cli.decide.drain.drain_report import DrainAction, DrainedPod
 from gpushare_cli.decide.objects.pod_status import status_of
-from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.decide.scheduling.written_pod import written_pod
 from gpushare_cli.decide.simulation.node_room import used_without
 from gpushare_cli.decide.simulation.redivision import readable_share_node, with_cordoned, without_pods
@@ -20,7 +19,6 @@ from gpushare_cli.decide.simulation.simulation import (
     stays,
 )
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement
-from gpushare_core.scheduling.objects.holder import read_pod
 from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import Json
@@ -31,41 +29,20 @@ class DrainSubject:
     """The cards, and all that was read about their pods."""
 
     node: str
-    cards: Sequence[ObservedCard]
-    coming: Sequence[CardTenant] = ()
+    uuids: Collection[str]
+    """Of the cards."""
+    tenants: Sequence[CardTenant]
     pods: Sequence[Json]
     """Those of the node that the API server has, whole."""
     budgets: Sequence[Budget]
     is_forced: bool
     """Whether pods without a controller are evicted, too."""
 
-    @property
-    def uuids(self) -> set[str]:
-        return {card.uuid for card in self.cards}
-
-
-def coming_pods(
-    pods: Iterable[Json], share_node: ObservedShareNode, cards: Collection[str]
-) -> list[CardTenant]:
-    """Returns those of the node's ``pods`` that were given units of ``cards`` (UUIDs) and that its plugin
-    has not reported yet: they are about to start."""
-    reported = {share.uid for card in share_node.cards for share in card.pods or ()}
-    return [
-        CardTenant(namespace=holder.namespace, name=holder.name, uid=holder.uid, units=units)
-        for pod in pods
-        if not status_of(pod).has_ended
-        and (holder := read_pod(msgspec.json.encode(pod)).holder)
-        and holder.node == share_node.name
-        and holder.uid not in reported
-        and (units := sum(map(holder.units_of, cards)))
-    ]
-
 
 def drain_plan(subject: DrainSubject, cluster: SimulatedCluster) -> list[DrainedPod]:
     """Returns what becomes of each pod on the cards, by name."""
     by_uid = {pod["metadata"]["uid"]: pod for pod in subject.pods}
-    tenants = [*tenants_of(subject.cards), *subject.coming]
-    planned = [_planned(tenant, by_uid.get(tenant.uid), subject) for tenant in tenants]
+    planned = [_planned(tenant, by_uid.get(tenant.uid), subject) for tenant in subject.tenants]
     moving = [by_uid[pod.uid] for pod in planned if pod.action is DrainAction.EVICT and pod.controller]
     leaving = {pod.uid for pod in planned if pod.action in (DrainAction.EVICT, DrainAction.ENDING)}
     places = _replacements(subject, cluster, moving, leaving)

@@ -1,6 +1,6 @@
 """From a GPUShareNode and the ledger's sums to a card that people are shown. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from sys import intern
@@ -73,6 +73,8 @@ class CardReader:
     share_node: ShareNode
     is_closed: bool = False
     """Whether no new pod comes to the node."""
+    starting: Collection[str] = ()
+    """UIDs of the pods that do not run yet."""
     knows_cards_use: bool
     knows_containers_use: bool
     faults: Mapping[str, CardFaultText] = field(default_factory=dict)
@@ -150,7 +152,7 @@ class CardReader:
             namespace=share.namespace,
             name=share.name,
             uid=share.uid,
-            state=_state(given),
+            state=self._state(share.uid, given),
             units=share.units,
             asked_bytes=served.worth(share.units, shared),
             used_bytes=sum(own.used_bytes or 0 for own in containers)
@@ -158,6 +160,11 @@ class CardReader:
             else None,
             containers=containers,
         )
+
+    def _state(self, uid: str, given: Sequence[ObservedShare]) -> HolderState:
+        if not given:
+            return HolderState.NOT_STARTED if uid in self.starting else HolderState.STARTED
+        return HolderState.ORPHANED if given[0].orphaned else HolderState.STARTED
 
     def _container(self, own: ObservedShare, served: ServedClass, shared: int) -> ContainerHolding:
         """A whole card of which nothing is reserved has no limit."""
@@ -179,12 +186,6 @@ class CardReader:
 
 def _not_started(holders: Iterable[CardHolder]) -> int:
     return sum(holder.units for holder in holders if holder.state is HolderState.NOT_STARTED)
-
-
-def _state(given: Sequence[ObservedShare]) -> HolderState:
-    if not given:
-        return HolderState.NOT_STARTED
-    return HolderState.ORPHANED if given[0].orphaned else HolderState.STARTED
 
 
 def _shown(fault: CardFaultText) -> ShownFault:

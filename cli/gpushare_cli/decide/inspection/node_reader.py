@@ -6,11 +6,12 @@ import msgspec
 from msgspec import Raw
 
 from gpushare_cli.decide.inspection.card_reader import CardReader, memory_bytes
-from gpushare_cli.decide.inspection.cluster_reading import ClusterReading, node_ledger
+from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.isolation import node_isolation, with_driver_limits
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
 from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.ledger import node_ledger
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_core.api.conditions import UNKNOWN
 from gpushare_core.api.enums import MeasurementScope
@@ -27,14 +28,21 @@ _DECODER = msgspec.json.Decoder(ObservedShareNode)
 
 def shared_nodes(reading: ClusterReading) -> list[SharedNode]:
     """Returns every node that shares its cards, in order of name."""
-    bound = reading.bound_pods()
-    read = (_shared_node(raw, bound, reading.unschedulable_nodes) for raw in reading.share_nodes)
+    bound, starting = reading.bound_pods(), reading.starting_pods()
+    read = (
+        _shared_node(raw, bound, unschedulable=reading.unschedulable_nodes, starting=starting)
+        for raw in reading.share_nodes
+    )
     found = {node.name: node for node in read if node}
     return [found[name] for name in sorted(found)]
 
 
 def _shared_node(
-    raw: Raw, bound: Mapping[str, Collection[PodUpdate]], unschedulable: Collection[str]
+    raw: Raw,
+    bound: Mapping[str, Collection[PodUpdate]],
+    *,
+    unschedulable: Collection[str],
+    starting: Collection[str],
 ) -> SharedNode | None:
     """Returns None where not even the name can be read."""
     try:
@@ -54,6 +62,7 @@ def _shared_node(
         ledger=ledger,
         share_node=share_node,
         is_closed=is_closed,
+        starting=starting,
         knows_cards_use=knows_cards,
         knows_containers_use=knows_containers,
         faults={fault.uuid: fault for fault in node.status.faults or () if not fault.cleared},

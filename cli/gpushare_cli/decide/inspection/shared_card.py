@@ -62,7 +62,7 @@ class CardHolder(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     used_bytes: int | None = None
     """None: not known."""
     containers: Sequence[ContainerHolding] = ()
-    """Empty before the kubelet has given it anything."""
+    """Empty before the plugin has reported what the kubelet has given it."""
 
     @property
     def pod(self) -> str:

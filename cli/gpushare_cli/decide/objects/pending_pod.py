@@ -1,14 +1,15 @@
 """A pod that waits for a node, or is bound and has not started."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Raw, Struct
 
+from gpushare_cli.decide.ledger import booking_of
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
+from gpushare_core.scheduling.objects.holder import PodUpdate
 from gpushare_core.scheduling.objects.pod import KubePod, PodMetadata, PodSpec
 from gpushare_core.text.json_object import UNREADABLE_JSON
 
@@ -58,27 +59,17 @@ def read_pending_pod(raw: Raw) -> PendingPod | None:
     """Returns None for a pod that cannot be read."""
     try:
         shape = msgspec.json.decode(raw, type=_Shape)
-        update = read_pod(raw)
+        update = booking_of(raw)
     except UNREADABLE_JSON:
         return None
-    request = KubePod(shape.metadata, shape.spec).request(RESOURCES)
-    node = shape.spec.node_name
     return PendingPod(
         metadata=shape.metadata,
-        node=node,
-        request=request,
-        update=_with_request(update, node, request),
+        node=shape.spec.node_name,
+        request=KubePod(shape.metadata, shape.spec).request(RESOURCES),
+        update=update,
         reason=next((found.message for found in _unscheduled(shape.status)), ""),
     )
 
 
 def _unscheduled(status: PendingStatus) -> list[PendingCondition]:
     return [found for found in status.conditions or () if found.type == SCHEDULED and found.status == "False"]
-
-
-def _with_request(update: PodUpdate, node: str, request: PodRequest) -> PodUpdate:
-    """Of what a replaced system wrote only the card counts: the pod's own request says how much."""
-    if update.legacy is None:
-        return update
-    legacy = replace(update.legacy, node=node, request=request)
-    return msgspec.structs.replace(update, legacy=legacy)

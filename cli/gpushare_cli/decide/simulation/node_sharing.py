@@ -1,10 +1,10 @@
 """How a node shares its cards now, and which pods hold units of them."""
 
-from collections import Counter
-
+from gpushare_cli.decide.ledger import card_uuids, shares_of
 from gpushare_cli.decide.simulation.policy_change import NodeSharing, PodInTheWay
 from gpushare_cli.decide.simulation.redivision import mode_of, unit_in_force
 from gpushare_core.api.enums import MemoryIsolation
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.text.json_object import Json
 
 
@@ -28,15 +28,11 @@ def isolation_of(share_node: Json | None) -> str:
     return "" if asked == MemoryIsolation.NONE else asked
 
 
-def pods_on(share_node: Json | None) -> list[PodInTheWay]:
+def pods_on(node: NodeLedger) -> list[PodInTheWay]:
     """Returns the pods that hold units of the node's cards, by name."""
-    held: Counter[tuple[str, str]] = Counter()
-    for card in ((share_node or {}).get("status") or {}).get("cards") or ():
-        for pod in card.get("pods") or ():
-            held[str(pod.get("namespace", "")), str(pod.get("name", ""))] += int(pod.get("units", 0))
     return [
-        PodInTheWay(namespace=namespace, name=name, units=units)
-        for (namespace, name), units in sorted(held.items())
+        PodInTheWay(namespace=share.namespace, name=share.name, units=share.units)
+        for share in shares_of(node, card_uuids(node))
     ]
 
 

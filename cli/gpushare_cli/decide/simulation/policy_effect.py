@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpushare_cli.decide.ledger import is_held
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.simulation.node_sharing import pods_on, sharing_of, spec_of
 from gpushare_cli.decide.simulation.policy_change import (
@@ -21,6 +22,8 @@ from gpushare_core.api.served import combination_problem
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.modes.table import unit_asked_for
 from gpushare_core.placement.units import NodeUnit, UnitFields
+from gpushare_core.scheduling.ledger.ledger import Ledger
+from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 from gpushare_core.text.json_object import Json
 
 NEVER_MADE = "9999"
@@ -68,14 +71,19 @@ class PolicyEffect:
 
 
 def policy_effect(
-    claims: Iterable[PolicyClaim], nodes: Mapping[str, KubeNode], share_nodes: Mapping[str, Json]
+    claims: Iterable[PolicyClaim],
+    nodes: Mapping[str, KubeNode],
+    share_nodes: Mapping[str, Json],
+    *,
+    ledger: Ledger,
 ) -> PolicyEffect:
-    """``claims``: those of all policies, with the changed one in place of what it is now."""
+    """``claims``: those of all policies, with the changed one in place of what it is now. ``ledger``: of the
+    nodes as they are."""
     ordered = sorted(claims, key=lambda claim: (claim.created, claim.name))
     changes, after, in_the_end = [], [], []
     for name in sorted({*nodes, *share_nodes}):
-        present = share_nodes.get(name)
-        coming, effect = _after(ordered, nodes.get(name), present)
+        present, held = share_nodes.get(name), ledger.node(name) or NodeLedger()
+        coming, effect = _after(ordered, nodes.get(name), present, held=held)
         if effect is NodeEffect.NONE and coming is None:
             continue
         changes.append(
@@ -84,7 +92,7 @@ def policy_effect(
                 effect=effect,
                 before=sharing_of(present),
                 after=_asked_sharing(coming, effect),
-                pods=pods_on(present),
+                pods=pods_on(held),
             )
         )
         after.extend([coming] if coming else [])
@@ -118,7 +126,7 @@ def _claims(claim: PolicyClaim, node: KubeNode) -> bool:
 
 
 def _after(
-    claims: Sequence[PolicyClaim], node: KubeNode | None, present: Json | None
+    claims: Sequence[PolicyClaim], node: KubeNode | None, present: Json | None, *, held: NodeLedger
 ) -> tuple[Json | None, NodeEffect]:
     """Returns the GPUShareNode to come, or None, and what happens to the node."""
     is_blocked = False
@@ -131,12 +139,12 @@ def _after(
         if is_in_force and not asked and (rule or claim.spec is None):
             return present, NodeEffect.NONE
         if node and asked and (is_in_force or not is_blocked):
-            return _asked(node.name, asked, present)
+            return _asked(node.name, asked, present, held=held)
         is_blocked |= rule is not None and not asked
     return None, NodeEffect.LOSES if present else NodeEffect.NONE
 
 
-def _asked(name: str, asked: NodeSpec, present: Json | None) -> tuple[Json, NodeEffect]:
+def _asked(name: str, asked: NodeSpec, present: Json | None, *, held: NodeLedger) -> tuple[Json, NodeEffect]:
     spec = asked.to_json()
     unit = unit_asked_for(asked.mode, UnitFields(asked.memory_unit, asked.slices_per_card))
     if present is None:
@@ -148,7 +156,7 @@ def _asked(name: str, asked: NodeSpec, present: Json | None) -> tuple[Json, Node
         return coming, NodeEffect.SETTINGS
     if not _divides_anew(unit, in_force, spec, present):
         return coming, NodeEffect.SETTINGS if _differ(spec_of(present), spec) else NodeEffect.NONE
-    if not pods_on(present):
+    if not is_held(held):
         renamed = {**coming, "status": {**coming["status"], "dialect": asked.dialect}}
         return divided(renamed, unit), NodeEffect.DIVIDES
     return coming, NodeEffect.KEEPS if asked.unit_change is UnitChange.KEEP else NodeEffect.WAITS

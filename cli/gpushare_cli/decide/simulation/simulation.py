@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from gpushare_cli.decide.ledger import ledger_of
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.workload import Workloads
 from gpushare_cli.decide.simulation.node_room import Amounts, NodeRooms
@@ -45,7 +46,7 @@ class SimulatedCluster:
     share_nodes: Sequence[msgspec.Raw | bytes]
     """GPUShareNodes."""
     booked: Sequence[PodUpdate] = ()
-    """Pods that are bound and have not started: their GPUShareNodes may not have them yet."""
+    """What bound pods have by their annotations: their GPUShareNodes may not show them yet."""
     nodes: Mapping[str, KubeNode] | None = None
     used: Mapping[str, Amounts] = field(default_factory=dict)
     """Node -> what its pods request of CPU, memory and the like; only of the nodes whose pods were read."""
@@ -55,6 +56,10 @@ class SimulatedCluster:
     """Node -> its pods that have to move."""
     remarks: Sequence[str] = ()
     """What could not be read, and what that means."""
+
+    def ledger(self) -> Ledger:
+        """Returns the sums as the engine has them, made anew."""
+        return ledger_of(map(read_share_node, self.share_nodes), self.booked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +76,9 @@ class SimulationQuestion:
     """Of a policy."""
 
 
-def ledger_of(share_nodes: Iterable[msgspec.Raw | bytes], booked: Iterable[PodUpdate] = ()) -> Ledger:
-    """Returns the sums as the extender has them."""
-    ledger = Ledger()
-    ledger.replace_share_nodes(read_share_node(raw) for raw in share_nodes)
-    ledger.replace_pods(booked, begun=0.0)
-    return ledger
-
-
 def simulate(cluster: SimulatedCluster, question: SimulationQuestion) -> SimulationReport:
     share_nodes = [*_divided(cluster.share_nodes, question.unit)]
-    ledger = ledger_of(share_nodes, cluster.booked)
+    ledger = ledger_of(map(read_share_node, share_nodes), cluster.booked)
     rooms = NodeRooms(nodes=cluster.nodes, used=cluster.used)
     placer = Placer(ledger=ledger, rooms=rooms, without=frozenset(question.without))
     pods: list[SimulatedPod] = []
@@ -93,7 +90,7 @@ def simulate(cluster: SimulatedCluster, question: SimulationQuestion) -> Simulat
         placements=placements,
         nodes=len(placer.nodes),
         unit=question.unit.text if question.unit else "",
-        unit_changes=_unit_changes(cluster.share_nodes, question.unit),
+        unit_changes=_unit_changes(cluster, question.unit),
         without=question.without,
         policy=question.policy,
         units_before=question.units_before,
@@ -113,10 +110,10 @@ def _divided(
         yield raw if unit is None or read is None else msgspec.json.encode(with_memory_unit(read, unit))
 
 
-def _unit_changes(
-    share_nodes: Iterable[msgspec.Raw | bytes], unit: MemoryUnit | None
-) -> Sequence[NodeChange]:
-    return [*unit_effects(readable_share_nodes(share_nodes), unit)] if unit else ()
+def _unit_changes(cluster: SimulatedCluster, unit: MemoryUnit | None) -> Sequence[NodeChange]:
+    if unit is None:
+        return ()
+    return [*unit_effects(readable_share_nodes(cluster.share_nodes), unit, ledger=cluster.ledger())]
 
 
 def _pods(cluster: SimulatedCluster, question: SimulationQuestion) -> Iterator[SimulatedPod]:

@@ -9,6 +9,7 @@ from gpushare_cli.decide.objects.share_node import ObservedCondition, ObservedSh
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import PLUGIN_NODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL, STARTUP_TAINT
 from gpushare_core.api.plugin_heartbeat import IsolationFiles, read_isolation_files
+from gpushare_core.scheduling.objects.holder import PodUpdate
 
 EXTERNAL = "external"
 """Value of ``SCHEDULER_LABEL`` where people connect kube-scheduler themselves."""
@@ -146,5 +147,7 @@ class UndoObjects:
     """The operator's own among them."""
     jobs: Sequence[UndoObject]
     config_maps: Sequence[UndoObject]
+    booked: Sequence[PodUpdate] = ()
+    """What bound pods have by their annotations."""
     leases: Sequence[UndoLease] = ()
     """Of the plugins."""

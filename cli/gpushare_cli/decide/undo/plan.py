@@ -1,8 +1,10 @@
 """Which policies go, and step by step what that does: the order is the operator's."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gpushare_cli.decide.ledger import by_node, card_uuids, observed_ledger, shares_of
+from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
     EXTERNAL,
@@ -18,6 +20,8 @@ from gpushare_cli.wording import listed
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import COMPONENT_LABEL, DEDICATED_SCHEDULER, POLICY_LABEL
 from gpushare_core.api.plugin_heartbeat import PREFIX, IsolationFiles
+from gpushare_core.scheduling.ledger.node_sums import Share
+from gpushare_core.scheduling.objects.holder import PodUpdate
 
 EXTENDER = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
@@ -117,14 +121,20 @@ def _steps(undoing: Undoing) -> Iterator[UndoStep]:
 
 def _pods(undoing: Undoing) -> list[HeldPod]:
     shares = (share for share in undoing.objects.share_nodes if share.spec.policy in undoing.names)
-    held = {
-        HeldPod(namespace=holder.namespace, name=holder.name, node=share.name)
+    booked = by_node(undoing.objects.booked)
+    held = [
+        HeldPod(namespace=pod.namespace, name=pod.name, node=share.name)
         for share in shares
-        for card in share.cards
-        for holder in card.pods or ()
-        if not holder.orphaned
-    }
+        for pod in _present_pods(share, booked.get(share.name, ()))
+    ]
     return sorted(held, key=lambda pod: (pod.namespace, pod.name, pod.node))
+
+
+def _present_pods(share_node: ObservedShareNode, booked: Collection[PodUpdate]) -> Iterator[Share]:
+    """Yields who has units of the node's cards, without the pods that the API server does not have."""
+    ledger = observed_ledger(share_node, booked)
+    orphans = {holder.uid for card in share_node.cards for holder in card.pods or () if holder.orphaned}
+    return (pod for pod in shares_of(ledger, card_uuids(ledger)) if pod.uid not in orphans)
 
 
 def _isolation_files(undoing: Undoing, *, are_left: bool) -> dict[str, IsolationFiles]:

@@ -40,8 +40,8 @@ class PodSituation:
     """False for a manifest, which the API server does not have yet."""
     now: datetime
     ledger: Ledger
-    """Of the GPUShareNodes and of the bound pods that have not started; of a pod that is bound only of its
-    node."""
+    """Of the GPUShareNodes, of the bound pods that have not started, and of all bound pods of the nodes that
+    come closest; of a pod that is bound only of its node."""
     share_nodes: Mapping[str, ObservedShareNode]
     """By name; as the ledger."""
     waiting: Sequence[OwnedPod] = ()

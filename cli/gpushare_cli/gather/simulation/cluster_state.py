@@ -2,11 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from gpushare_cli.decide.ledger import (
+    booking_of,
+    bookings_of,
+    card_uuids,
+    is_held,
+    node_ledger,
+    shares_of,
+)
 from gpushare_cli.decide.objects.kube_node import KubeNode
 from gpushare_cli.decide.objects.pod_status import status_of
 from gpushare_cli.decide.scheduling.written_pod import WrittenPod
@@ -15,7 +23,13 @@ from gpushare_cli.decide.simulation.redivision import readable_share_node
 from gpushare_cli.decide.simulation.simulated_pod import readable_pods
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import CACHED, read_list
+from gpushare_cli.gather.lists import (
+    CACHED,
+    MAX_NODES_WITH_PODS,
+    PARALLEL_READS,
+    bound_to,
+    read_list,
+)
 from gpushare_core.api.share_node import LenientMeta
 from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient
@@ -25,18 +39,27 @@ from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
 from gpushare_core.scheduling.objects.pod import KubePod
-from gpushare_core.text.json_object import Json
+from gpushare_core.scheduling.objects.share_node import read_share_node
+from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
 T = TypeVar("T")
 
-MAX_NODES_WITH_PODS = 50
-"""With more nodes that share cards, their pods are not read: CPU and memory are compared with empty nodes."""
-PARALLEL_READS = 8
 BOUND = "spec.nodeName!=,status.phase=Pending"
 """Bound pods that have not started."""
 WAITING = "spec.nodeName=,status.phase=Pending"
-NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+MAY_BE_MISSING = "Pods that were bound a moment ago may be missing"
+WITHOUT_PODS = (
+    "CPU and memory are compared with empty nodes, and pods that began to run a moment ago may be missing"
+)
 INSTALLED = "see that gpushare is installed, and that you may list gpusharenodes"
+
+
+class NodePods(NamedTuple):
+    """Of the pods of a node that have not ended."""
+
+    used: Amounts
+    booked: Sequence[PodUpdate]
+    """What they have by their annotations."""
 
 
 @dataclass(slots=True)
@@ -69,7 +92,7 @@ class StateReader:
     async def booked(self) -> list[PodUpdate]:
         return await self.optional(
             self._metadata(BOUND),
-            without="Pods that were bound a moment ago may be missing",
+            without=MAY_BE_MISSING,
             otherwise=[],
         )
 
@@ -82,26 +105,29 @@ class StateReader:
         )
         return readable_pods(msgspec.json.decode(raw) for raw in found if _asks(raw))
 
-    async def used(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Returns what the pods of each node request, or nothing where there are too many nodes."""
+    async def node_pods(self, nodes: Collection[str]) -> Mapping[str, NodePods]:
+        """Returns nothing where there are too many nodes."""
         if len(nodes) > MAX_NODES_WITH_PODS:
-            self.remarks.append(
-                f"CPU and memory are compared with empty nodes: pods of {len(nodes):,} nodes are not read."
-            )
+            self.remarks.append(f"{WITHOUT_PODS}: pods of {len(nodes):,} nodes are not read.")
             return {}
-        read = await asyncio.gather(*(self._used(node) for node in nodes))
-        if any(amounts is None for amounts in read):
-            self.remarks.append("CPU and memory are compared with empty nodes: pods cannot be read.")
-        return {node: amounts for node, amounts in zip(nodes, read, strict=True) if amounts is not None}
+        read = await self.pods_of(nodes)
+        if len(read) < len({*nodes}):
+            self.remarks.append(f"{WITHOUT_PODS}: pods cannot be read.")
+        return read
 
-    async def _used(self, node: str) -> Amounts | None:
-        selector = f"spec.nodeName={node},{NOT_ENDED}"
+    async def pods_of(self, nodes: Collection[str]) -> Mapping[str, NodePods]:
+        """Returns nothing for a node whose pods cannot be read."""
+        read = await asyncio.gather(*map(self._pods_of, nodes))
+        return {node: pods for node, pods in zip(nodes, read, strict=True) if pods is not None}
+
+    async def _pods_of(self, node: str) -> NodePods | None:
         async with self._slots:
             try:
-                found = await read_list(self.client, PODS, shape=WrittenPod, field_selector=selector)
-            except CannotLookError:
+                found = await read_list(self.client, PODS, shape=msgspec.Raw, field_selector=bound_to(node))
+                specs = [msgspec.json.decode(raw, type=WrittenPod).spec for raw in found]
+                return NodePods(used_by(specs), [*map(booking_of, found)])
+            except (CannotLookError, *UNREADABLE_JSON):
                 return None
-        return used_by(pod.spec for pod in found)
 
     async def _metadata(self, field_selector: str) -> list[PodUpdate]:
         request = ApiRequest(
@@ -137,36 +163,45 @@ async def read_cluster(
         raise CannotLookError(
             f"node {unknown[0]} shares no cards; see kubectl get gpusharenodes for those that do"
         )
-    nodes, booked, waiting, used = await asyncio.gather(
-        reader.nodes(), reader.booked(), reader.waiting(), reader.used(names)
-    )
-    pods = {
-        node: await _moving(client, share_nodes[names.index(node)], node=node, booked=booked)
-        for node in without
-    }
+    nodes, starting, waiting = await asyncio.gather(reader.nodes(), reader.booked(), reader.waiting())
+    of_nodes = await reader.node_pods(names)  # later: none is missed that begins to run in between
+    pods = {node: await _moving(client, share_nodes[names.index(node)], node=node) for node in without}
     return SimulatedCluster(
         share_nodes=share_nodes,
-        booked=booked,
+        booked=[*starting, *(update for of_node in of_nodes.values() for update in of_node.booked)],
         nodes=nodes,
-        used=used,
+        used={node: of_node.used for node, of_node in of_nodes.items()},
         waiting=waiting,
         pods=pods,
         remarks=reader.remarks,
     )
 
 
-async def _moving(
-    client: KubeClient, raw: msgspec.Raw | bytes, *, node: str, booked: Sequence[PodUpdate]
-) -> list[Json]:
-    share_node = readable_share_node(raw)
-    if share_node is None:
+async def with_unheld_nodes(client: KubeClient, cluster: SimulatedCluster) -> SimulatedCluster:
+    """Returns ``cluster`` with what the pods have of those nodes on which nobody has units by what was read:
+    whether their cards are divided anew at once depends on it. Of few nodes it was read already."""
+    reader, ledger = StateReader(client), cluster.ledger()
+    ledgers = ((name, ledger.node(name)) for name in ledger.node_names() if name not in cluster.used)
+    names = [name for name, node in ledgers if node and not is_held(node)]
+    read = await reader.pods_of(names)
+    return replace(
+        cluster,
+        booked=[*cluster.booked, *(update for of_node in read.values() for update in of_node.booked)],
+        remarks=[
+            *cluster.remarks,
+            *([f"{MAY_BE_MISSING}: pods of nodes cannot be read."] if len(read) < len(names) else []),
+        ],
+    )
+
+
+async def _moving(client: KubeClient, raw: msgspec.Raw | bytes, *, node: str) -> list[Json]:
+    if readable_share_node(raw) is None:
         raise CannotLookError(
             f"GPUShareNode {node} cannot be read, so nobody knows which pods have its cards"
         )
-    cards = (share_node.get("status") or {}).get("cards") or ()
-    uids = {pod["uid"] for card in cards for pod in card.get("pods") or ()}
-    uids |= {update.uid for update in booked if update.holder and update.holder.node == node}
     pods = await pods_on(client, node)
+    held = node_ledger(read_share_node(raw), bookings_of(pods))
+    uids = {share.uid for share in shares_of(held, card_uuids(held))}
     return [pod for pod in pods if pod["metadata"]["uid"] in uids and not status_of(pod).has_ended]
 
 

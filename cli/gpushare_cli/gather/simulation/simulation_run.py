@@ -12,7 +12,7 @@ from gpushare_cli.decide.simulation.redivision import readable_share_nodes, unit
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster, SimulationQuestion, simulate
 from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.simulation.cluster_state import StateReader, read_cluster
+from gpushare_cli.gather.simulation.cluster_state import StateReader, read_cluster, with_unheld_nodes
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import listed
 from gpushare_core.kube.client import KubeClient
@@ -57,6 +57,8 @@ async def run_simulation(
     progress.doing("reading GPUShareNodes, nodes and pods")
     share_nodes = await StateReader(client).share_nodes()
     cluster = await read_cluster(client, share_nodes, without=options.without)
+    if unit or options.policy:
+        cluster = await with_unheld_nodes(client, cluster)
     progress.doing("placing pods")
     question = SimulationQuestion(
         workloads=workloads,
@@ -115,7 +117,7 @@ async def _with_policy(
     if checked.refusal:
         return cluster, SimulationQuestion(policy=change)
     present = {node["metadata"]["name"]: node for node in readable_share_nodes(cluster.share_nodes)}
-    effect = policy_effect(checked.claims, cluster.nodes, present)
+    effect = policy_effect(checked.claims, cluster.nodes, present, ledger=cluster.ledger())
     shown = [node for node in effect.changes if node.concerns(checked.name)]
     return (
         replace(

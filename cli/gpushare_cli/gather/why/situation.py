@@ -9,27 +9,28 @@ from typing import TypeVar
 
 import msgspec
 
+from gpushare_cli.decide.ledger import booking_of, ledger_of
 from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEvent
 from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.lists import bound_to, read_list
 from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
 from gpushare_cli.gather.why.share_nodes import ObservedShareNodes
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS, SHARE_NODES, events
 from gpushare_core.scheduling.ledger.ledger import Ledger
-from gpushare_core.scheduling.objects.holder import read_pod
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.share_node import read_share_node
-from gpushare_core.scheduling.preemption.bound_pods import BoundPod, OwnedPod, PodList
+from gpushare_core.scheduling.preemption.bound_pods import OwnedPod, PodList
 from gpushare_core.scheduling.preemption.disruption_budgets import Budget
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
 
 T = TypeVar("T")
+_ReadPod = tuple[msgspec.Raw, OwnedPod]
+"""A pod as it came and as it is kept."""
 
 PENDING = "status.phase=Pending"
-NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(slots=True)
@@ -61,17 +62,20 @@ async def read_situation(client: KubeClient, pod: Json, *, exists: bool, now: da
 
 async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: datetime) -> PodSituation:
     """Of a pod that is bound the cluster beside its node does not matter."""
-    share_nodes, found, evictions = await asyncio.gather(
+    node = kube_pod.spec.node_name
+    share_nodes, others, found, evictions = await asyncio.gather(
         reader.list(
             SHARE_NODES_NAME,
             SHARE_NODES,
             shape=msgspec.Raw,
-            field_selector=f"metadata.name={kube_pod.spec.node_name}",
+            field_selector=f"metadata.name={node}",
         ),
+        _pods_on(reader, node),
         _events(reader, kube_pod),
         _evictions(reader, pod, kube_pod),
     )
-    ledger, observed = _ledger(share_nodes or (), [msgspec.Raw(msgspec.json.encode(pod))])
+    bound = [*(raw for raw, _ in others or ()), msgspec.Raw(msgspec.json.encode(pod))]
+    ledger, observed = _ledger(share_nodes or (), bound)
     return PodSituation(
         pod=pod,
         kube_pod=kube_pod,
@@ -97,7 +101,7 @@ async def _waiting(
         _evictions(reader, pod, kube_pod) if exists else _no_events(),
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
-    others = read_pending(pending or ())
+    others = read_pods(pending or ())
     ledger, observed = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
     situation = PodSituation(
         pod=pod,
@@ -134,14 +138,16 @@ async def _with_neighbours(reader: LenientReader, situation: PodSituation) -> Po
         reader.list("PodDisruptionBudgets", DISRUPTION_BUDGETS, shape=Budget),
         asyncio.gather(*(_pods_on(reader, node) for node in nodes)),
     )
-    neighbours = {node: bound for node, bound in zip(nodes, there, strict=True) if bound is not None}
+    known = {node: pods for node, pods in zip(nodes, there, strict=True) if pods is not None}
+    for raw in (raw for pods in known.values() for raw, _ in pods):
+        situation.ledger.set_pod(booking_of(raw))
+    neighbours = {node: PodList(items=[pod for _, pod in pods]).pods() for node, pods in known.items()}
     return replace(situation, neighbours=neighbours, budgets=budgets)
 
 
-async def _pods_on(reader: LenientReader, node: str) -> list[BoundPod] | None:
-    selector = f"spec.nodeName={node},{NOT_ENDED}"
-    found = await reader.list(f"pods on {node}", PODS, shape=OwnedPod, field_selector=selector)
-    return None if found is None else PodList(items=found).pods()
+async def _pods_on(reader: LenientReader, node: str) -> list[_ReadPod] | None:
+    found = await reader.list(f"pods on {node}", PODS, shape=msgspec.Raw, field_selector=bound_to(node))
+    return None if found is None else read_pods(found)
 
 
 async def _events(reader: LenientReader, pod: KubePod) -> list[ObservedEvent] | None:
@@ -172,10 +178,10 @@ class _GatedPod(msgspec.Struct):
     spec: _GatedSpec
 
 
-def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPod]]:
-    """Returns ``pods`` as they came and as they are kept, without those that no API server would have, and
-    without those that no scheduler looks at: gated ones, and those that are being deleted unbound."""
-    read: list[tuple[msgspec.Raw, OwnedPod]] = []
+def read_pods(pods: Iterable[msgspec.Raw]) -> list[_ReadPod]:
+    """Returns ``pods`` without those that no API server would have, and of those that are not bound without
+    the ones that no scheduler looks at: gated ones, and those that are being deleted."""
+    read: list[_ReadPod] = []
     for raw in pods:
         with suppress(*UNREADABLE_JSON):
             pod = msgspec.json.decode(raw, type=OwnedPod)
@@ -188,10 +194,8 @@ def read_pending(pods: Iterable[msgspec.Raw]) -> list[tuple[msgspec.Raw, OwnedPo
 def _ledger(
     share_nodes: Sequence[msgspec.Raw], bound: Iterable[msgspec.Raw]
 ) -> tuple[Ledger, ObservedShareNodes]:
-    """``bound``: pods that a GPUShareNode may not name yet."""
-    ledger, read = Ledger(), [read_share_node(raw) for raw in share_nodes]
-    ledger.replace_share_nodes(read)
-    for raw in bound:
-        ledger.set_pod(read_pod(raw))
+    """``bound``: pods that a GPUShareNode may not show yet."""
+    read = [read_share_node(raw) for raw in share_nodes]
     names = (node.name for node in read)
-    return ledger, ObservedShareNodes(dict(zip(names, share_nodes, strict=True)))
+    observed = ObservedShareNodes(dict(zip(names, share_nodes, strict=True)))
+    return ledger_of(read, map(booking_of, bound)), observed

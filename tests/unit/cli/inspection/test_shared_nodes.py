@@ -7,6 +7,7 @@ from tests.samples.shared_cards import (
     card,
     condition,
     pending_pod_object,
+    raw,
     reading,
     share,
     share_node_object,
@@ -16,6 +17,7 @@ from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
 from gpushare_cli.decide.inspection.shared_card import HolderState, SharedCard
 from gpushare_cli.decide.inspection.shared_node import SharedNode
+from gpushare_cli.decide.ledger import booking_of
 from gpushare_core.dialects.table import DIALECTS
 
 GI = 2**30
@@ -115,6 +117,16 @@ def test_a_pod_that_is_bound_and_has_not_started_holds_already() -> None:
     assert [(holder.pod, holder.units, holder.state) for holder in found.holders] == [
         ("a/new", 6, HolderState.NOT_STARTED),
         ("a/x", 4, HolderState.STARTED),
+    ]
+
+
+def test_a_pod_that_runs_holds_before_its_plugin_reports_it() -> None:
+    early = pending_pod_object("a/early", 6, node="n1", card="GPU-n1-0")
+    node = the_node(reading(share_node_object("n1", card(0, 16)), booked=[booking_of(raw(early))]))
+    (found,) = node.cards
+    assert (found.held_units, found.not_started_units, found.free_units) == (6, 0, 10)
+    assert [(holder.pod, holder.units, holder.state) for holder in found.holders] == [
+        ("a/early", 6, HolderState.STARTED)
     ]
 
 

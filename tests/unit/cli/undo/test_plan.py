@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.samples.extender import pod_update
 
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
@@ -125,6 +126,13 @@ def test_what_is_there_is_undone_step_by_step() -> None:
         "capacity on nodes": ["gpu-1", "gpu-2"],
         "finalizer": ["default"],
     }
+
+
+def test_pods_are_named_before_their_plugin_reports_them() -> None:
+    """Of the nodes of the policies that go."""
+    booked = [pod_update("berta", node="gpu-2", c0=4), pod_update("carla", node="gpu-9", c0=4)]
+    found = [(pod.name, pod.node) for pod in plan(cluster(booked=booked)).pods]
+    assert found == [("berta", "gpu-2"), ("anna", "gpu-1")]
 
 
 def test_pods_that_run_are_named() -> None:

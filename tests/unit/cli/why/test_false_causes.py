@@ -21,7 +21,7 @@ from gpushare_cli.decide.why.cluster_facts import ClusterFacts
 from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.decide.why.explanation import PodExplanation, WhyState
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME
-from gpushare_cli.gather.why.situation import read_pending
+from gpushare_cli.gather.why.situation import read_pods
 from gpushare_core.text.json_object import Json
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
@@ -178,7 +178,7 @@ def test_pods_that_no_scheduler_looks_at_come_not_first() -> None:
     gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     ending = owned_pod("ending", priority=9, deletionTimestamp="2026-11-21T10:00:00Z")
     pods = [gated, ending, owned_pod("waits", priority=9)]
-    read = read_pending([msgspec.Raw(msgspec.json.encode(pod)) for pod in pods])
+    read = read_pods([msgspec.Raw(msgspec.json.encode(pod)) for pod in pods])
     assert [pod.metadata.name for _, pod in read] == ["waits"]
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpushare_cli.decide.ledger import card_uuids
 from gpushare_cli.decide.objects.pod_status import ContainerState, KnownStatus, status_of
 from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import words_of
@@ -71,7 +72,7 @@ def held_cards(situation: PodSituation) -> Iterator[CardOfPod]:
     if node is None:
         return
     cards = {card.uuid: card for card in node.cards()}
-    for uuid in [*cards, *(other for other in sorted(node.booked_cards) if other not in cards)]:
+    for uuid in card_uuids(node):
         shares = sorted(share for share in node.shares(uuid) if share.units)
         units = next((share.units for share in shares if share.uid == uid), 0)
         if units:
