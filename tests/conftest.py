@@ -62,9 +62,9 @@ FIRST = (
     "test_nodes",
     "test_operator_replicas",
 )
-"""Modules begun first: a process that begins a long one last keeps everybody waiting. Those that wait most come
-in turns with those that compute most. Those without the mark ``connected`` come early, as a process waits for
-kube-scheduler where it changes from one kind to the other."""
+"""Modules begun first: a process that begins a long one last keeps everybody waiting. Those that wait most
+come in turns with those that compute most. Those without the mark ``connected`` come early, as a process
+waits for kube-scheduler where it changes from one kind to the other."""
 
 LONG_WITHOUT_CLUSTER = ("test_go", "test_power_loss", "test_convergence", "test_bursts", "test_program")
 """Modules that the process of the fast tests begins with, so that none of them is left over at the end. Those
