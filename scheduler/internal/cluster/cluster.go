@@ -41,7 +41,7 @@ type Cluster struct {
 	// nodes are those that the ledger knows, by name.
 	nodes   map[string]*node
 	numbers numbers
-	// pods are the annotations of bound pods as they were read, by UID.
+	// pods are bound pods whose annotations claim units, or are not believed, as they were read, by UID: few of all pods.
 	pods map[types.UID]readPod
 	// adopted are pods that were read at the start and that no watch has shown yet, and since when, by UID.
 	adopted map[types.UID]time.Time
@@ -179,8 +179,8 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 	}
 }
 
-// read returns what the annotations of a bound pod say, and whether they say something else than before: most changes
-// of a pod are of its status.
+// read returns what the annotations of a bound pod say, and whether the ledger is to be told: where they claim units, and
+// say something else than before. Most pods have none, and most changes of a pod are of its status.
 func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -193,6 +193,10 @@ func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 		if known.doubt != "" && known.doubt != before && c.Doubted != nil {
 			c.Doubted(pod, known.doubt)
 		}
+	}
+	if !known.pod.ClaimsUnits() && known.doubt == "" {
+		delete(c.pods, pod.UID)
+		return known.pod, false
 	}
 	c.pods[pod.UID] = readPod{pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod, known.doubt}
 	return known.pod, isNew

@@ -234,6 +234,24 @@ func TestANodeThatIsBackIsWorkedOutAnew(t *testing.T) {
 	}
 }
 
+func TestNothingIsKeptOfPodsThatSpeakOfNoUnits(t *testing.T) {
+	w := newWorld()
+	ordinary, shared := bound("ordinary", 0), bound("shared", 8)
+	ordinary.Annotations = map[string]string{"prometheus.io/scrape": "true"}
+	for range 2 {
+		w.SetPod(ordinary)
+		w.SetPod(shared)
+	}
+	if len(w.pods) != 1 {
+		t.Errorf("%d pods are kept", len(w.pods))
+	}
+	shared.Annotations = ordinary.Annotations
+	w.SetPod(shared)
+	if kept, free := len(w.pods), w.free(t, nodeInfo(ordinary, shared)); kept != 0 || free != 8 {
+		t.Errorf("its annotation is taken away: %d pods are kept, free %d", kept, free)
+	}
+}
+
 func TestUnitsAreFreeWhenTheKubeletHasReleasedThem(t *testing.T) {
 	w := newWorld()
 	w.SetPod(bound("a", 8))
