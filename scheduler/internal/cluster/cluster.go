@@ -41,7 +41,7 @@ type Cluster struct {
 	// nodes are those that the ledger knows, by name.
 	nodes   map[string]*node
 	numbers numbers
-	// pods are the annotations of bound pods as they were read, by UID.
+	// pods are bound pods whose annotations claim units, or are not believed, as they were read, by UID: few of all pods.
 	pods map[types.UID]readPod
 	// adopted are pods that were read at the start and that no watch has shown yet, and since when, by UID.
 	adopted map[types.UID]time.Time
@@ -71,6 +71,9 @@ type readPod struct {
 	pod           *ledger.Pod
 	// doubt is why something of the annotations is not believed.
 	doubt string
+	// priority is the pod's, and mayGo says whether it may be evicted.
+	priority int32
+	mayGo    bool
 }
 
 // New returns a Cluster that knows nothing.
@@ -179,8 +182,8 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 	}
 }
 
-// read returns what the annotations of a bound pod say, and whether they say something else than before: most changes
-// of a pod are of its status.
+// read returns what the annotations of a bound pod say, and whether the ledger is to be told: where they claim units, and
+// say something else than before. Most pods have none, and most changes of a pod are of its status.
 func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -194,7 +197,14 @@ func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 			c.Doubted(pod, known.doubt)
 		}
 	}
-	c.pods[pod.UID] = readPod{pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod, known.doubt}
+	if !known.pod.ClaimsUnits() && known.doubt == "" {
+		delete(c.pods, pod.UID)
+		return known.pod, false
+	}
+	c.pods[pod.UID] = readPod{
+		pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod, known.doubt,
+		podapi.Priority(pod), !podapi.ComesBack(pod),
+	}
 	return known.pod, isNew
 }
 
@@ -352,6 +362,32 @@ func (c *Cluster) Known(name string) *Room {
 			return &Room{node: node}
 		}
 		return nowhere
+	})
+}
+
+// FitsInPlace says whether a request would fit a node, by the ledger alone, once all less important pods have gone that may
+// be evicted; false where the node's policy lets nobody be evicted.
+func (c *Cluster) FitsInPlace(name string, asked *Asked, priority int32) bool {
+	room := c.Known(name)
+	if !room.Preempts() {
+		return false
+	}
+	node := room.Node()
+	less := c.lessImportant(node.Booked(), priority)
+	if len(less) == 0 {
+		return false
+	}
+	node.TakeAway(less...)
+	return node.Fits(asked.Request)
+}
+
+// lessImportant returns those of pods, by UID, that may be evicted for one of a priority.
+func (c *Cluster) lessImportant(uids []string, priority int32) []string {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	return slices.DeleteFunc(uids, func(uid string) bool {
+		read := c.pods[types.UID(uid)]
+		return !read.mayGo || read.priority >= priority
 	})
 }
 

@@ -138,6 +138,9 @@ func uuidAt(share *sharenode.Node, index int64) (string, bool) {
 	return "", false
 }
 
+// ClaimsUnits says whether an annotation says that the pod has units: ours, or one of a replaced system.
+func (p *Pod) ClaimsUnits() bool { return p.holder != nil || p.claims != nil }
+
 // IsAnnotated says whether an annotation of ours on the pod is believed.
 func (p *Pod) IsAnnotated() bool { return p.holder != nil }
 

@@ -40,6 +40,32 @@ func BenchmarkPacking(b *testing.B) {
 	}
 }
 
+// BenchmarkFastCards is which share of the fast cards pods break into, which belong on slow ones, until as many units are used
+// as half of the slow cards have. The 300 nodes with fast cards are one behind the other, as those of one pool are.
+func BenchmarkFastCards(b *testing.B) {
+	const fast = 300
+	for _, among := range []int{100, 420, packedNodes} {
+		b.Run(fmt.Sprintf("among-%d", among), func(b *testing.B) {
+			for b.Loop() {
+				p := newPacking(among)
+				for _, node := range p.nodes[:fast] {
+					node.share.ComputeScore = 2
+				}
+				for p.used < (packedNodes-fast)*packedCards*packedUnits/2 {
+					p.place(b)
+				}
+				broken := 0
+				for _, node := range p.nodes[:fast] {
+					for _, card := range node.Cards(cards.Memory) {
+						broken += int(min(1, card.Allocated))
+					}
+				}
+				b.ReportMetric(100*float64(broken)/(fast*packedCards), "broken-%")
+			}
+		})
+	}
+}
+
 type packing struct {
 	random *rand.Rand
 	among  int

@@ -107,6 +107,15 @@ func (n *Node) HasUnits(uid string) bool {
 	return isReported(n.share, uid)
 }
 
+// Booked returns the UIDs of the pods that have units of the node's cards by annotation or reservation.
+func (n *Node) Booked() []string {
+	uids := make([]string, len(n.holders))
+	for place, holder := range n.holders {
+		uids[place] = holder.UID
+	}
+	return uids
+}
+
 // Gone returns the UIDs of the pods that TakeAway was called for.
 func (n *Node) Gone() []string { return slices.Clone(n.gone) }
 

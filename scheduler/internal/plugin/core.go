@@ -249,6 +249,12 @@ func (c *core) forgetUnlessPending(pod *v1.Pod) {
 	}
 }
 
+// isNominated says whether others were evicted for a pod, whose units it waits for; true for one that waits no more.
+func (c *core) isNominated(pod *v1.Pod) bool {
+	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || known.Status.NominatedNodeName != ""
+}
+
 func (c *core) isSynced() bool {
 	return !slices.ContainsFunc(c.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }

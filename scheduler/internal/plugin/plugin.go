@@ -56,7 +56,8 @@ func (p *Plugin) PreFilter(
 		return nil, fwk.AsStatus(err)
 	}
 	resources := p.cluster.Resources()
-	if !podapi.AsksForAny(pod, resources) {
+	// A bound pod has its units. With InPlacePodVerticalScalingSchedulerPreemption it is tried for more CPU or memory.
+	if pod.Spec.NodeName != "" || !podapi.AsksForAny(pod, resources) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	asked := cluster.Ask(pod, resources)

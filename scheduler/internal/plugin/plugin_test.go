@@ -105,7 +105,7 @@ func TestPodsThatAskForNothingAreSkipped(t *testing.T) {
 	b := newBench(t, node("gpu-1", 1))
 	none := podOf("none", 4)
 	none.Spec.Containers[0].Resources.Limits[memory] = *podOf("x", 0).Spec.Containers[0].Resources.Limits.StorageEphemeral()
-	for _, pod := range []*v1.Pod{podOf("plain", 0), none} {
+	for _, pod := range []*v1.Pod{podOf("plain", 0), none, boundPod("resized", "GPU-0", 4)} {
 		if code := b.begin(pod); code != fwk.Skip {
 			t.Errorf("%s: PreFilter says %s", pod.Name, code)
 		}
@@ -151,11 +151,11 @@ func TestReservedUnitsAreTakenAtOnce(t *testing.T) {
 }
 
 func TestAPodWithUnitsStaysOnItsNode(t *testing.T) {
-	pod := boundPod("a", "GPU-0", 4)
+	bound, pod := podOf("a", 4), podOf("a", 4)
 	b := newBench(t, node("gpu-1", 1))
-	on("gpu-2", "GPU-0", 4)(pod)
-	b.cluster.SetPod(pod)
-	b.begin(pod)
+	on("gpu-2", "GPU-0", 4)(bound)
+	b.cluster.SetPod(bound)
+	b.begin(pod) // the watch shows it unbound still
 	status := b.Filter(context.Background(), b.state, pod, b.info())
 	want := "node(s) other than gpu-2, where the pod already holds its share of cards and is being bound"
 	if status.Code() != fwk.UnschedulableAndUnresolvable || status.Message() != want {

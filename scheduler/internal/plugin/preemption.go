@@ -135,7 +135,7 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 
 // triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
-	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever {
+	if !podapi.Preempts(pod) {
 		return nil
 	}
 	resolvable, err := nodes.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)

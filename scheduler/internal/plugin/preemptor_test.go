@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -117,6 +118,40 @@ func TestEvictionsAreTriedOnlyWhereTheyMayHelp(t *testing.T) {
 		if status.Code() != code || status.Message() != words || status.Plugin() != Name {
 			t.Errorf("%s: %s, %s: %s", name, status.Plugin(), status.Code(), status.Message())
 		}
+	}
+}
+
+// An important pod waits for as long as nobody may be evicted for it, and no longer.
+func TestOthersAreEvictedAsSoonAsThatHelps(t *testing.T) {
+	equal := node("gpu-1", 1, "uid-low", 0, 8, "uid-equal", 0, 8)
+	closed, kept := node("gpu-1", 1, "uid-low", 0, 8), node("gpu-1", 1, "uid-low", 0, 8)
+	closed.ClosedReason, kept.Preempts = "node(s) whose GPU cards are not registered with the kubelet yet", false
+	for name, before := range map[string]*sharenode.Node{
+		"a pod as important has gone": equal, "its node takes pods again": closed, "the policy allows it": kept,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, before)
+			w.create("low", 8, on("gpu-1", "GPU-0", 8))
+			w.waitSeen("low", true)
+			if before == equal {
+				w.create("equal", 8, priority(10), on("gpu-1", "GPU-0", 8))
+				w.waitSeen("equal", true)
+			}
+			w.create("important", 16, priority(10))
+			w.waitRefused("important")
+			time.Sleep(2 * tickTime)
+			if w.pod("low") == nil {
+				t.Fatal("it was evicted in vain")
+			}
+			if before == equal {
+				w.delete("equal")
+			}
+			w.report(node("gpu-1", 1, "uid-low", 0, 8))
+			w.eventually("it is evicted", func() bool { return w.pod("low") == nil })
+			w.report(node("gpu-1", 1))
+			w.waitBound("important")
+		})
 	}
 }
 

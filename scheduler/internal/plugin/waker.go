@@ -92,6 +92,9 @@ func (w *waker) tick(core *core) {
 	for _, node := range w.waiting.Open() {
 		w.wake(node, core)
 	}
+	if pods := w.waiting.Preemptors(core.cluster, core.isNominated); len(pods) > 0 {
+		w.activate(pods)
+	}
 }
 
 // wake wakes the pods whose turn it is, unless the node takes none for a while.

@@ -86,6 +86,11 @@ func Priority(pod *v1.Pod) int32 {
 	return 0
 }
 
+// Preempts says whether others may be evicted for the pod.
+func Preempts(pod *v1.Pod) bool {
+	return pod.Spec.PreemptionPolicy == nil || *pod.Spec.PreemptionPolicy != v1.PreemptNever
+}
+
 // Started returns when the pod began to run, or was made.
 func Started(pod *v1.Pod) time.Time {
 	if pod.Status.StartTime != nil {

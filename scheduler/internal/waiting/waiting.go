@@ -35,6 +35,8 @@ type group struct {
 	pods  map[types.UID]*entry
 	// open are the nodes that fit the pods since a change, by name.
 	open map[string]*opening
+	// full are the nodes that have changed and do not fit, where it is not looked yet whether evictions would help, by name.
+	full map[string]bool
 }
 
 // opening is a change of a node.
@@ -84,7 +86,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	}
 	one.group = p.groups[asked.Key()]
 	if one.group == nil {
-		one.group = &group{asked, map[types.UID]*entry{}, map[string]*opening{}}
+		one.group = &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]bool{}}
 		p.groups[asked.Key()] = one.group
 	}
 	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
@@ -146,6 +148,8 @@ func (p *Pods) Len() int {
 type Nodes interface {
 	// Known returns what a node offers now.
 	Known(node string) *cluster.Room
+	// FitsInPlace says whether a request would fit a node once all less important pods have gone that may be evicted.
+	FitsInPlace(node string, asked *cluster.Asked, priority int32) bool
 	// Place returns the node as the sets of those that refuse pods have it.
 	Place(node string) cluster.Place
 	// Attempts returns the number of the last attempt. No other can be under way.
@@ -161,10 +165,13 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 	}
 	now := nodes.Known(node)
 	for _, group := range p.groups {
-		if now.Fits(group.asked) {
+		delete(group.open, node)
+		delete(group.full, node)
+		switch {
+		case now.Fits(group.asked):
 			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
-		} else {
-			delete(group.open, node)
+		case now.Preempts():
+			group.full[node] = true
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/ledger"
@@ -226,6 +227,55 @@ func TestAPodThatAsksForSomethingElseNow(t *testing.T) {
 		t.Errorf("%d wait", w.pods.Len())
 	}
 	expect(t, "4 units", w.change(4), "a")
+}
+
+// occupied has a pod of a priority have all units of the node, where it may be evicted.
+func (w *world) occupied(priority int32) {
+	holder := pod("holder", "16", priority)
+	holder.Spec.NodeName = "gpu-1"
+	holder.Annotations = map[string]string{allocation.Annotation: `{"node":"gpu-1","uid":"holder",` +
+		`"at":"2026-11-21T10:00:00Z","unit":"1Gi","containers":{"main":{"GPU-0":16}}}`}
+	w.nodes.SetPod(holder)
+	card := sharenode.Card{
+		UUID: "GPU-0", Units: 16, Allocated: 16, IsHealthy: true,
+		Holders: []sharenode.Holder{{UID: "holder", Units: 16, Least: 16}},
+	}
+	w.nodes.SetShareNode(&sharenode.Node{
+		Name: "gpu-1", Cards: []sharenode.Card{card}, Resources: []cards.Resource{memory}, Preempts: true,
+	})
+	w.pods.Changed("gpu-1", w.nodes)
+}
+
+// preemptors begins a round.
+func (w *world) preemptors() []string {
+	var names []string
+	isNominated := func(pod *v1.Pod) bool { return pod.Name == "nominated" }
+	for _, pod := range w.pods.Preemptors(w.nodes, isNominated) {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+func TestOneARoundIsWokenForWhomOthersMayBeEvicted(t *testing.T) {
+	w, never, policy := newWorld(), pod("never", "16", 30), v1.PreemptNever
+	never.Spec.PreemptionPolicy = &policy
+	a, b := pod("a", "16", 10), pod("b", "16", 10)
+	w.occupied(10)
+	for _, one := range []*v1.Pod{never, pod("nominated", "16", 30), pod("less", "16", 5), a, b} {
+		w.try(one)
+	}
+	w.occupied(10)
+	expect(t, "nobody is less important", w.preemptors())
+	w.occupied(5)
+	expect(t, "the first", w.preemptors(), "a")
+	expect(t, "nothing has changed", w.preemptors())
+	w.try(a) // in vain
+	w.occupied(5)
+	expect(t, "the other one", w.preemptors(), "b")
+	w.pods.Refused("a", cluster.NamedNodes([]string{"gpu-2"}), w.nodes)
+	w.pods.Remove("b")
+	w.occupied(5)
+	expect(t, "it waits for another node", w.preemptors())
 }
 
 // on has a node with one card of 16 units, all of them free.

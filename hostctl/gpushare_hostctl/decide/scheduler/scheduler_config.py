@@ -38,8 +38,8 @@ _AMONG = 5
 """Percent of the nodes among which a pod is placed by the plugin, and 100 nodes at least.
 
 kube-scheduler stops looking once so many fit, and scores those: by default 42 % of 1,000 nodes and 10 % of
-5,000, which takes most of its time. Among fewer, one more percent of the free cards is broken into: see
-docs/benchmarks.md."""
+5,000, which takes most of its time. Among fewer, one more percent of the free cards is broken into, and far
+more of the fast ones where a pool of nodes has faster cards than others: see docs/benchmarks.md."""
 _FILE = "the scheduler's --config file"
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
@@ -78,7 +78,7 @@ def for_dedicated(profile: DedicatedProfile, engine: EngineEntry) -> bytes:
 
     With an extender it scores every node. A sample of the nodes may hold none with room on one card. And each
     sample would write other numbers of nodes into the pod that it refuses: a pod that has changed is tried
-    again. With the plugin kube-scheduler looks on until enough nodes fit, or it has seen all: few are enough.
+    again. With the plugin kube-scheduler looks until enough nodes fit, or it has seen all: few are enough.
     """
     serving: Json = {"schedulerName": profile.scheduler_name}
     document: Json = {
