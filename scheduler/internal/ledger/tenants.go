@@ -9,7 +9,8 @@ import (
 // node's unit.
 type tenant struct {
 	uid string
-	// booked are by annotation or reservation, given by its kubelet: over all of its containers, and least to the largest.
+	// booked is what it has by annotation or reservation, given what its kubelet has given to all of its containers together,
+	// and least what the largest of them has of that.
 	booked, given, least int64
 	// class is that of the booked units; none where it is not known.
 	class             cards.Class
@@ -85,8 +86,8 @@ func (s *sums) leave(one *tenant) {
 	}
 }
 
-// heldOf returns what the kubelet has given to a pod as a whole. What the pod has booked tells how much that is where some
-// init container lends its units to the next one.
+// heldOf returns what the kubelet has given to a pod as a whole. Where some init container on the card lends its units to the
+// next one, a pod that has units booked counts with its largest container alone.
 func (s *sums) heldOf(one *tenant) int64 {
 	if s.lends && one.isBooked {
 		return one.least

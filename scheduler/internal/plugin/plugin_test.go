@@ -254,6 +254,45 @@ func TestANominatedPodCountsWhereOthersAreRemoved(t *testing.T) {
 	}
 }
 
+// The nominated pod fits GPU-1 as it is. It takes nothing of what is freed, so that one pod has to go and not both.
+func TestANominatedPodStaysWhereItFits(t *testing.T) {
+	ctx, low := context.Background(), []*v1.Pod{boundPod("full", "GPU-0", 16), boundPod("half", "GPU-1", 8)}
+	b := newBench(t, node("gpu-1", 2), low...)
+	pod, nominated := podOf("a", 16), podOf("nominated", 4)
+	priority(10)(nominated)
+	b.begin(pod)
+	fits := func(removed ...*v1.Pod) bool {
+		trial := b.state.Clone()
+		for _, one := range removed {
+			b.RemovePod(ctx, trial, pod, infoOf(t, one), b.info())
+		}
+		b.AddPod(ctx, trial, pod, infoOf(t, nominated), b.info())
+		return b.Filter(ctx, trial, pod, b.info()).IsSuccess()
+	}
+	if !fits(low...) || !fits(low[0]) {
+		t.Error("both have to go")
+	}
+	if fits(low[1]) {
+		t.Error("it gets the units of the nominated pod")
+	}
+}
+
+// A pod that is bound gets no other cards than those that it is known to have.
+func TestABoundPodThatIsPutBackIsNotNominated(t *testing.T) {
+	ctx, low, other := context.Background(), boundPod("low", "GPU-0", 16), podOf("other", 16)
+	other.Spec.NodeName = "gpu-1"
+	b := newBench(t, node("gpu-1", 1), low, other)
+	pod := podOf("a", 16)
+	b.begin(pod)
+	for _, one := range []*v1.Pod{low, other} {
+		b.RemovePod(ctx, b.state, pod, infoOf(t, one), b.info())
+	}
+	b.AddPod(ctx, b.state, pod, infoOf(t, other), b.info())
+	if !b.fits(pod) {
+		t.Error("a pod without units has to go")
+	}
+}
+
 func TestNobodyHasToGoWhereThatIsOfNoUse(t *testing.T) {
 	ctx, low := context.Background(), boundPod("low", "GPU-0", 4)
 	b := newBench(t, node("gpu-1", 1), low, boundPod("high", "GPU-0", 12))

@@ -9,7 +9,9 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/podapi"
@@ -119,7 +121,7 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 		return
 	}
 	others := state.Clone()
-	others.Delete(stateKey)
+	others.SetSkipFilterPlugins(others.GetSkipFilterPlugins().Union(notAsked))
 	isInVain := make([]bool, len(tried))
 	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
 		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
@@ -132,6 +134,10 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 		}
 	}
 }
+
+// notAsked are the plugins that narrow does not ask. Once the Filter of DynamicResources has refused a node because of a claim
+// of the pod, its PostFilter deallocates the claim, although its device may be on the very node where evictions help.
+var notAsked = sets.New(Name, names.DynamicResources)
 
 // triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
@@ -197,8 +203,8 @@ func (p *Plugin) AddPod(
 	switch {
 	case trial.removed[uid] != nil:
 		delete(trial.removed, uid)
-	case !trial.node.HasUnits(uid):
-		p.nominate(trial, pod, info)
+	case pod.Spec.NodeName == "" && !trial.node.HasUnits(uid):
+		p.nominate(trial, pod)
 	}
 	return nil
 }
@@ -214,28 +220,29 @@ func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
 		if own.trials == nil {
 			own.trials = map[string]*trial{}
 		}
-		own.trials[name] = &trial{node: p.cluster.Room(info).Node(), removed: map[string]*v1.Pod{}}
+		own.trials[name] = &trial{info: info, node: p.cluster.Room(info).Node(), removed: map[string]*v1.Pod{}}
 	}
 	return own.trials[name]
 }
 
 // nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
-// released of the pods that are ending or gone, else once those are gone, too, that are less important.
-func (p *Plugin) nominate(trial *trial, pod *v1.Pod, info fwk.NodeInfo) {
+// released of the pods that are ending or gone. Only where neither is enough does it get what the removed pods leave, and then
+// what all less important pods leave. If it got what the removed pods leave sooner, more pods would have to go.
+func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) {
 		return
 	}
 	asked := cluster.Ask(pod, resources)
-	ending := p.cluster.Leaving(info)
+	ending, removed := p.cluster.Leaving(trial.info), slices.Collect(maps.Keys(trial.removed))
 	var less []string
-	for _, one := range info.GetPods() {
+	for _, one := range trial.info.GetPods() {
 		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
 			less = append(less, string(other.UID))
 		}
 	}
-	later := trial.without()
-	for _, goes := range [][]string{nil, ending, less} {
+	later := trial.node.Clone()
+	for _, goes := range [][]string{nil, ending, removed, less} {
 		later.TakeAway(goes...)
 		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
 			trial.node.Add(holder)

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -152,6 +155,85 @@ func TestOthersAreEvictedAsSoonAsThatHelps(t *testing.T) {
 			w.report(node("gpu-1", 1))
 			w.waitBound("important")
 		})
+	}
+}
+
+// The claim has a device of gpu-1. DynamicResources deallocates it once it has refused gpu-0 because of that.
+func TestAClaimStaysAllocatedWhereItsNodeIsFull(t *testing.T) {
+	pod := podOf("high", 16)
+	priority(100)(pod)
+	name := "claim"
+	pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: name, ResourceClaimName: &name}}
+	f := fullNodes(t, 2, false, pod)
+	f.claim(name, "gpu-1")
+	if nominated, _ := f.attempt(framework.NewCycleState(), pod); nominated != "gpu-1" {
+		t.Errorf("it is nominated for %s", nominated)
+	}
+	now, err := f.ClientSet().ResourceV1().ResourceClaims("default").Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil || now.Status.Allocation == nil {
+		t.Errorf("the claim is deallocated: %v", err)
+	}
+}
+
+// claim has the scheduler know a claim with a device of a node, which nobody uses.
+func (f *full) claim(name, node string) {
+	f.t.Helper()
+	onNode := v1.NodeSelectorRequirement{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{node}}
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name)},
+		Status: resourcev1.ResourceClaimStatus{Allocation: &resourcev1.AllocationResult{
+			NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
+				{MatchFields: []v1.NodeSelectorRequirement{onNode}},
+			}},
+		}},
+	}
+	claims := f.ClientSet().ResourceV1().ResourceClaims("default")
+	if _, err := claims.Create(context.Background(), claim, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		_, err := f.SharedDRAManager().ResourceClaims().Get("default", name)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// The first pod waits for the card of big. It does not count as one that takes what is freed for the second one.
+func TestNobodyElseGoesForANominatedPod(t *testing.T) {
+	t.Parallel()
+	names, holders := []string{"big", "c", "d", "e", "f"}, []any(nil)
+	s := newServer(t)
+	for place, name := range names {
+		card, units := (place+1)/2, 8
+		if name == "big" {
+			units = 16
+		}
+		holders = append(holders, "uid-"+name, card, units)
+		s.create(name, units, on("gpu-1", fmt.Sprintf("GPU-%d", card), units), func(pod *v1.Pod) {
+			began := metav1.Unix(int64(1000+place), 0)
+			pod.Status.StartTime = &began
+		})
+	}
+	s.linger("big")
+	s.timing.Retry = patience
+	w := s.start(node("gpu-1", 3, holders...))
+	w.lead()
+	w.create("first", 16, priority(10))
+	w.eventually("big is ending", func() bool {
+		seen, err := w.sched.Cache.GetPod(w.pod("big"))
+		return err == nil && seen.DeletionTimestamp != nil
+	})
+	w.create("second", 8, priority(10))
+	w.eventually("f is gone", func() bool { return w.pod("f") == nil })
+	w.eventually("second is nominated", func() bool { return w.pod("second").Status.NominatedNodeName == "gpu-1" })
+	for _, name := range names[:4] {
+		if w.pod(name) == nil {
+			t.Errorf("%s is gone", name)
+		}
 	}
 }
 

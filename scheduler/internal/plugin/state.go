@@ -94,6 +94,8 @@ type reservation struct {
 
 // trial is a node as it would be with other pods.
 type trial struct {
+	// info is the node as the scheduler sees it, with those that are removed.
+	info fwk.NodeInfo
 	// node has the pods that are removed, and those that are nominated for it.
 	node *ledger.Node
 	// removed are the pods with units that would be gone, by UID.
@@ -139,7 +141,7 @@ func (s *podState) Clone() fwk.StateData {
 	copied := *s
 	copied.trials = make(map[string]*trial, len(s.trials))
 	for name, one := range s.trials {
-		copied.trials[name] = &trial{one.node.Clone(), maps.Clone(one.removed), one.isShared}
+		copied.trials[name] = &trial{one.info, one.node.Clone(), maps.Clone(one.removed), one.isShared}
 	}
 	return &copied
 }
