@@ -61,6 +61,15 @@ FIRST = (
     "test_replaced_system",
     "test_nodes",
     "test_operator_replicas",
+    "test_hanging_plugin",
+    "test_dialect_scenarios",
+    "test_isolation_evict",
+    "test_cli_undo",
+    "test_cli_simulate",
+    "test_inventory",
+    "test_audit",
+    "test_preemption",
+    "test_cli_isolation",
 )
 """Modules begun first: a process that begins a long one last keeps everybody waiting. Those that wait most
 come in turns with those that compute most. Those without the mark ``connected`` come early, as a process

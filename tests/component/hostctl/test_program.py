@@ -147,7 +147,7 @@ def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.Capt
     original = host.manifest.read_bytes()
     host.kubelet.broken = b"gpushare"
 
-    assert main(host.arguments("install", timeout=2)) == 3
+    assert main(host.arguments("install", timeout=4)) == 3
 
     report = last_line(capsys)
     assert report["result"] == "RolledBack"
@@ -156,7 +156,7 @@ def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.Capt
     assert host.manifest.read_bytes() == original
 
     same = ("--rolled-back-inputs", report["inputs"])
-    assert main(host.arguments("install", *same, timeout=2)) == 3
+    assert main(host.arguments("install", *same, timeout=4)) == 3
     assert "not tried again" in last_line(capsys)["message"]
 
 
