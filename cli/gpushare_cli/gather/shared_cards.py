@@ -29,6 +29,8 @@ INSTALLED = "see that gpushare is installed (kubectl get crd gpusharenodes.gpush
 """Ends with what the reader has to be allowed."""
 LISTS_SHARE_NODES = f"{INSTALLED} list GPUShareNodes (kubectl auth can-i list gpusharenodes.gpushare.io)"
 
+UNCOUNTED = "Pods that no GPUShareNode shows yet are not counted"
+
 
 class _NamedMeta(Struct):
     name: str
@@ -59,7 +61,7 @@ async def read_shared_cards(client: KubeClient, *, nodes: Sequence[str] = ()) ->
         _or_nothing(
             _pending_pods(client, node),
             unread,
-            "Pods that are bound and have not started are not counted, and pods that wait are not shown",
+            f"{UNCOUNTED}, and pods that wait are not shown",
         ),
         _or_nothing(
             _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
@@ -100,7 +102,7 @@ async def _booked(
     if len(names) > MAX_NODES_WITH_PODS:
         return ()
     reading = read_booked(client, names)
-    return await _or_nothing(reading, unread, "Pods that no GPUShareNode shows yet are not counted") or ()
+    return await _or_nothing(reading, unread, UNCOUNTED) or ()
 
 
 def _name_of(raw: Raw) -> str:

@@ -171,7 +171,10 @@ async def test_what_may_not_be_read_is_said(api: FakeApi, client: KubeClient) ->
     api.fail("GET", NODES, status(403, "nodes is forbidden"))
     report = await run_command(client, "inspect")
     text = printed(report, "inspect")
-    assert "Pods that are bound and have not started are not counted" in text
+    assert (
+        "Pods that no GPUShareNode shows yet are not counted, and pods that wait are not shown: the API"
+        in text
+    )
     assert "It is not known which nodes are closed by kubectl cordon" in text
     assert "a/x: 4, uses 1Gi of 4Gi" in text
     assert report.exit_status is ExitStatus.GOOD

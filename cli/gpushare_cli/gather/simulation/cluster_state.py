@@ -70,7 +70,7 @@ class StateReader:
         try:
             return await reading
         except CannotLookError as error:
-            self.remarks.append(f"{without}: {error}")
+            self.remarks.append(f"{without}: {error}.")
             return otherwise
 
     async def nodes(self) -> Mapping[str, KubeNode] | None:
