@@ -259,13 +259,17 @@ class FakeApi:
         of_node = re.search(r"spec\.nodeName=([^,]*),", selector)
         not_by = re.findall(r"spec\.schedulerName!=([^,]*),", selector)
         in_phase = re.search(r"status\.phase=([^,]*),", selector)
+        not_in = re.findall(r"status\.phase!=([^,]*),", selector)
         items = [
             item
             for item in self.objects[request.path].values()
             if (item["spec"].get("nodeName", "") == of_node[1] if of_node else _visible(request.path, item))
             and item["spec"].get("schedulerName") not in not_by
             and (in_phase is None or item.get("status", {}).get("phase", "Pending") == in_phase[1])
+            and item.get("status", {}).get("phase") not in not_in
         ]
+        if "PartialObjectMetadataList" in request.headers.get("Accept", ""):
+            items = [{"metadata": item["metadata"]} for item in items]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
         meta = {"resourceVersion": str(self.version)}

@@ -17,11 +17,11 @@ from gpushare_cli.decide.drain.cordon import (
     uncordoned_annotations,
 )
 from gpushare_cli.decide.drain.cordon_report import CordonReport
-from gpushare_cli.decide.ledger import bookings_of, observed_ledger
+from gpushare_cli.decide.ledger import observed_ledger
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.gather.lists import read_list
-from gpushare_cli.gather.simulation.cluster_state import pods_on
+from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import listed
 from gpushare_core.kube.client import KubeClient
@@ -87,7 +87,7 @@ class CardCordoning:
         """Returns what the node's pods have by their annotations. Where they cannot be read, which ``unread``
         then says, the card is closed all the same."""
         try:
-            return bookings_of(await pods_on(self.client, self.node))
+            return await read_booked(self.client, [self.node])
         except CannotLookError as error:
             unread.append(f"Pods that the plugin does not report yet are not known: {error}.")
             return []

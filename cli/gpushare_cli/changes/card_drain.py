@@ -19,6 +19,7 @@ from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNo
 from gpushare_cli.decide.simulation.simulation import NOT_CONSIDERED, SimulatedCluster
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_cli.gather.simulation.cluster_state import StateReader, pods_on, read_cluster
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.wording import counted
@@ -177,7 +178,7 @@ class CardDrain:
             if missing:
                 self._problem = MISSING.format(node=self.node, cards=", ".join(sorted(missing)))
                 return False
-            booked = bookings_of(await pods_on(self.client, self.node))
+            booked = await read_booked(self.client, [self.node])
         except CannotLookError as error:
             self._problem = str(error)
             return False

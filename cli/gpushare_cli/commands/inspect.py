@@ -24,7 +24,7 @@ Where a policy asks for isolation, each pod has what holds it to its memory: Hoo
 
 Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
 to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
-Of more than 50 nodes a pod that has begun to run counts when its plugin has reported it, a moment later.
+With more than 50 nodes a pod that has just begun to run may be missing until the plugin reports it.
 
 Exit status: 1 when a named node or card is not there, or when --problems finds one; 2 when it could not
 look, or when --problems finds none while something could not be read."""
@@ -51,8 +51,7 @@ async def _find(session: Session, options: Namespace) -> CardInspection:
     from gpushare_cli.gather.shared_cards import missing_nodes, read_labelled_nodes, read_shared_cards
 
     session.progress.doing("reading GPUShareNodes")
-    only_node = options.nodes[0] if len(options.nodes) == 1 else ""
-    reading = await read_shared_cards(session.client, node=only_node)
+    reading = await read_shared_cards(session.client, nodes=options.nodes)
     labelled = await read_labelled_nodes(session.client, options.selector) if options.selector else None
     nodes = shared_nodes(reading)
     present = {node.name for node in nodes}

@@ -14,7 +14,7 @@ T = TypeVar("T")
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of pods. Terminating ones have not: their containers may still run."""
 MAX_NODES_WITH_PODS = 50
-"""Of more nodes the pods are not read node by node."""
+"""Of more nodes pods are not read by commands that people look at often."""
 PARALLEL_READS = 8
 CACHED = {"resourceVersion": "0"}
 """From the API server's cache, in one piece: a list of thousands is not read page by page from its store."""

@@ -5,39 +5,57 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Raw
 
+from gpushare_cli.decide.ledger import booking_of
 from gpushare_cli.decide.objects.known_pod import KnownPod
 from gpushare_cli.decide.objects.resource_quota import ResourceQuotaObject
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, PARALLEL_READS, bound_to, read_list
+from gpushare_cli.gather.lists import PARALLEL_READS, bound_to, read_list
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import PODS, QUOTAS, pods
 from gpushare_core.kube.request import METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
-from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
+from gpushare_core.scheduling.objects.holder import PodUpdate
 
 MAX_KNOWN_PODS = 3_000
 """Pods of which it is read when they were made: more take longer than anybody wants to wait."""
 """Of all namespaces."""
 
 
-async def read_booked(client: KubeClient, nodes: Collection[str]) -> Sequence[PodUpdate]:
-    """Returns what the pods of ``nodes`` that have not ended have by their annotations. Of more nodes than
-    ``MAX_NODES_WITH_PODS`` nothing is read: a pod that runs is in its GPUShareNode a moment later.
+async def read_booked(client: KubeClient, nodes: Collection[str]) -> list[PodUpdate]:
+    """Returns what the pods of ``nodes`` that have not ended have by their annotations. Node by node: the API
+    server finds the pods of a node without looking at all others.
 
     Raises:
         CannotLookError: pods cannot be listed.
     """
-    if len(nodes) > MAX_NODES_WITH_PODS:
-        return ()
     slots = asyncio.Semaphore(PARALLEL_READS)
 
-    async def pods_of(node: str) -> Sequence[Raw]:
+    async def booked_on(node: str) -> list[PodUpdate]:
         async with slots:
-            return await read_list(client, PODS, shape=Raw, field_selector=bound_to(node), metadata_only=True)
+            return await read_bookings(client, bound_to(node))
 
-    found = await asyncio.gather(*map(pods_of, nodes))
-    return [read_pod(raw) for pods in found for raw in pods]
+    found = await asyncio.gather(*map(booked_on, nodes))
+    return [update for booked in found for update in booked]
+
+
+async def read_bookings(client: KubeClient, field_selector: str) -> list[PodUpdate]:
+    """Returns what the bound pods that ``field_selector`` chooses have by their annotations.
+
+    Raises:
+        CannotLookError: pods cannot be listed.
+    """
+    booked = await _bookings(client, field_selector, metadata_only=True)
+    if any(update.legacy for update in booked):  # how much these have, and where, only whole pods say
+        booked = await _bookings(client, field_selector, metadata_only=False)
+    return booked
+
+
+async def _bookings(client: KubeClient, field_selector: str, *, metadata_only: bool) -> list[PodUpdate]:
+    found = await read_list(
+        client, PODS, shape=Raw, field_selector=field_selector, metadata_only=metadata_only
+    )
+    return [*map(booking_of, found)]
 
 
 async def read_known_pods(client: KubeClient, namespace: str, unread: list[str]) -> Mapping[str, KnownPod]:

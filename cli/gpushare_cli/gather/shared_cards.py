@@ -1,7 +1,7 @@
 """What is read of shared cards: GPUShareNodes, and pods that have not started."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -29,6 +29,8 @@ INSTALLED = "see that gpushare is installed (kubectl get crd gpusharenodes.gpush
 """Ends with what the reader has to be allowed."""
 LISTS_SHARE_NODES = f"{INSTALLED} list GPUShareNodes (kubectl auth can-i list gpusharenodes.gpushare.io)"
 
+UNCOUNTED = "Pods that no GPUShareNode shows yet are not counted"
+
 
 class _NamedMeta(Struct):
     name: str
@@ -40,13 +42,14 @@ class NodeName(Struct):
     metadata: _NamedMeta
 
 
-async def read_shared_cards(client: KubeClient, *, node: str = "") -> ClusterReading:
-    """Reads all nodes, or ``node`` alone.
+async def read_shared_cards(client: KubeClient, *, nodes: Sequence[str] = ()) -> ClusterReading:
+    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone.
 
     Raises:
         CannotLookError: GPUShareNodes cannot be read. What else cannot is said in the reading.
     """
     unread: list[str] = []
+    node = nodes[0] if len(nodes) == 1 else ""
     share_nodes, pending, unschedulable = await asyncio.gather(
         read_list(
             client,
@@ -58,13 +61,13 @@ async def read_shared_cards(client: KubeClient, *, node: str = "") -> ClusterRea
         _or_nothing(
             _pending_pods(client, node),
             unread,
-            "Pods that are bound and have not started are not counted, and pods that wait are not shown",
+            f"{UNCOUNTED}, and pods that wait are not shown",
         ),
         _or_nothing(
             _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
         ),
     )
-    booked = () if pending is None else await _booked(client, share_nodes, unread)
+    booked = () if pending is None else await _booked(client, share_nodes, unread, nodes=nodes)
     return ClusterReading(
         share_nodes=share_nodes,
         pending=pending or (),
@@ -90,16 +93,23 @@ async def read_shared_nodes(client: KubeClient) -> SharedCards:
     return SharedCards(reading, nodes, unmeasured_sentences(nodes))
 
 
-async def _booked(client: KubeClient, share_nodes: Sequence[Raw], unread: list[str]) -> Sequence[PodUpdate]:
-    """Reads pods after those in phase Pending, so that none is missed that begins to run in between."""
-    if len(share_nodes) > MAX_NODES_WITH_PODS:
+async def _booked(
+    client: KubeClient, share_nodes: Iterable[Raw], unread: list[str], *, nodes: Collection[str]
+) -> Sequence[PodUpdate]:
+    """Reads pods after those in phase Pending, so that none is missed that begins to run in between. Of many
+    nodes it reads none: people wait for that, and a GPUShareNode shows its pods a moment later."""
+    names = [name for name in map(_name_of, share_nodes) if name and (name in nodes or not nodes)]
+    if len(names) > MAX_NODES_WITH_PODS:
         return ()
-    names: list[str] = []
-    for raw in share_nodes:
-        with suppress(*UNREADABLE_JSON):
-            names.append(msgspec.json.decode(raw, type=NodeName).metadata.name)
     reading = read_booked(client, names)
-    return await _or_nothing(reading, unread, "Pods that no GPUShareNode shows yet are not counted") or ()
+    return await _or_nothing(reading, unread, UNCOUNTED) or ()
+
+
+def _name_of(raw: Raw) -> str:
+    """Returns nothing for what cannot be read."""
+    with suppress(*UNREADABLE_JSON):
+        return msgspec.json.decode(raw, type=NodeName).metadata.name
+    return ""
 
 
 async def _or_nothing(

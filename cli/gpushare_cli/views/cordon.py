@@ -63,8 +63,8 @@ def _tenants(report: CordonReport, page: OutputPage) -> Iterator[RenderableType]
     yield ""
     yield from map(sentence, report.unread)
     if rows:
-        verb = "has" if len(rows) == 1 else "have"
-        yield sentence(f"{counted(len(rows), 'pod')} {verb} units there:")
+        pods = len({pod.key for card in report.cards for pod in card.pods})
+        yield sentence(f"{counted(pods, 'pod')} {'has' if pods == 1 else 'have'} units there:")
         yield PageTable(_TENANTS, rows, page=page)
     elif not report.unread:
         yield sentence("No pod has units there.")

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import PODS, SHARE_NODES, Answer, FakeApi, fake_api, json_answer, status
+from tests.samples.dialects import asking, left_by
 from tests.samples.shared_cards import (
     EVICTING,
     HELD,
@@ -98,6 +99,46 @@ async def test_of_many_nodes_pods_are_not_read_node_by_node(api: FakeApi, client
     assert len(api.requests("GET", PODS)) == 1
 
 
+async def test_of_many_nodes_the_pods_of_those_are_read_that_are_named(
+    api: FakeApi, client: KubeClient
+) -> None:
+    for place in range(MAX_NODES_WITH_PODS):
+        api.put(SHARE_NODES, share_node_object(f"many-{place}", card(0, 16, node=f"many-{place}")))
+    new = pending_pod_object("a/new", 6, node="gpu-2", card="GPU-gpu-2-0")
+    api.put(PODS, {**new, "status": {"phase": "Running"}})
+    api.fail("GET", NODES, named())
+    text = printed(await run_command(client, "inspect", "gpu-1", "gpu-2"), "inspect", "gpu-1", "gpu-2")
+    assert "a/new: 6" in text
+    asked = [seen.query["fieldSelector"] for seen in api.requests("GET", PODS)]
+    assert {*asked} == {"status.phase=Pending", bound_to("gpu-1"), bound_to("gpu-2")}
+
+
+async def test_a_pod_of_a_replaced_system_counts_by_its_own_annotations(
+    api: FakeApi, client: KubeClient
+) -> None:
+    api.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, node="gpu-2"), dialect="aliyun.com"))
+    api.put(PODS, asking({"aliyun.com": 4}, "old", node="gpu-2", annotations=left_by("aliyun.com")))
+    api.fail("GET", NODES, named())
+    text = printed(await run_command(client, "inspect"), "inspect")
+    assert "default/old: 4" in text
+
+
+async def test_pods_without_a_uid_are_known_by_their_names(api: FakeApi, client: KubeClient) -> None:
+    shares = [{**share(pod, units, orphaned=True), "uid": ""} for pod, units in (("a/x", 4), ("b/y", 2))]
+    api.put(SHARE_NODES, share_node_object("gpu-1", card(0, 16, *shares, node="gpu-1")))
+    allow(api)
+    text = printed(await run_command(client, "inspect"), "inspect")
+    assert "a/x: 4, gone and not released" in text
+    assert "b/y: 2, gone and not released" in text
+    allow(api)
+    lines = [
+        " ".join(line.split())
+        for line in printed(await run_command(client, "pods", "-A"), "pods", "-A").splitlines()
+    ]
+    assert any(line.startswith("a x Orphaned gpu-1 0 4 memory") for line in lines)
+    assert any(line.startswith("b y Orphaned gpu-1 0 2 memory") for line in lines)
+
+
 async def test_inspect_of_one_node_reads_no_more(api: FakeApi, client: KubeClient) -> None:
     api.fail("GET", SHARE_NODES, listed(share_node_object("gpu-1", card(0, 16, node="gpu-1"))))
     allow(api)
@@ -130,7 +171,10 @@ async def test_what_may_not_be_read_is_said(api: FakeApi, client: KubeClient) ->
     api.fail("GET", NODES, status(403, "nodes is forbidden"))
     report = await run_command(client, "inspect")
     text = printed(report, "inspect")
-    assert "Pods that are bound and have not started are not counted" in text
+    assert (
+        "Pods that no GPUShareNode shows yet are not counted, and pods that wait are not shown: the API"
+        in text
+    )
     assert "It is not known which nodes are closed by kubectl cordon" in text
     assert "a/x: 4, uses 1Gi of 4Gi" in text
     assert report.exit_status is ExitStatus.GOOD

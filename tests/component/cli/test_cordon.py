@@ -4,6 +4,7 @@ import pytest
 from tests.component.cli.commands import printed, run_command
 from tests.fakes.api_server import PODS, SHARE_NODES, passing, status
 from tests.fakes.card_api import CardApi, card_api
+from tests.samples.dialects import asking, left_by
 from tests.samples.drained_cards import cards_of, running
 
 from gpushare_cli.changes.card_cordon import CardCordoning
@@ -48,6 +49,21 @@ async def test_a_pod_is_shown_before_its_plugin_reports_it(phase: str) -> None:
     ((tenant,),) = (card.pods for card in report.cards)
     assert (tenant.name, tenant.units, tenant.orphaned) == ("early", 3, False)
     assert "1 pod has units there:" in printed(report, "cordon", "gpu-1", "1")
+
+
+async def test_a_pod_of_a_replaced_system_is_shown_by_its_own_annotations() -> None:
+    node = cards_of("gpu-1", {}, dialect="aliyun.com")
+    node["status"]["dialect"] = "aliyun.com"
+    old = asking({"aliyun.com": 4}, "old", node="gpu-1", annotations=left_by("aliyun.com"))
+    async with card_api(node, old) as api:
+        report = await run(api, "cordon", "gpu-1", "0")
+    assert [(pod.name, pod.units) for card in report.cards for pod in card.pods] == [("old", 4)]
+
+
+async def test_a_pod_on_two_cards_is_one_pod() -> None:
+    async with card_api(cards_of("gpu-1", {"a": 4}, {"a": 2})) as api:
+        report = await run(api, "cordon", "gpu-1", "0", "1")
+    assert "1 pod has units there:" in printed(report, "cordon", "gpu-1", "0", "1")
 
 
 async def test_who_may_not_list_pods_cordons_and_hears_what_is_not_known() -> None:

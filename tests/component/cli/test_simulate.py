@@ -19,10 +19,11 @@ from gpushare_cli.decide.simulation.policy_change import NodeChange, NodeEffect
 from gpushare_cli.decide.simulation.redivision import divided
 from gpushare_cli.decide.simulation.simulation_report import SimulatedPlacement, SimulationReport
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, bound_to
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.request import METADATA_LIST
 from gpushare_core.placement.units import parse_node_unit
 from gpushare_core.text.json_object import Json
 
@@ -290,13 +291,35 @@ async def test_units_that_nobody_is_named_for_are_in_the_way() -> None:
     assert "In the way on gpu-1: units that are taken, and the plugin names no pod that has them" in text
 
 
-async def test_pods_that_cannot_be_read_may_be_missing() -> None:
-    async with card_api(cards_of("gpu-1", {}), running("early", "gpu-1", c0=4)) as api:
-        api.fail("GET", paths.PODS, *[status(403, "you may not")] * 4)
+async def test_pods_without_a_uid_are_in_the_way_by_their_names() -> None:
+    node = cards_of("gpu-1", {"a": 4, "b": 2})
+    for pod in node["status"]["cards"][0]["pods"]:
+        pod |= {"uid": "", "orphaned": True}
+    async with card_api(node) as api:
+        (change,) = (await simulate(api, "--unit", "512Mi")).unit_changes
+    assert [(pod.name, pod.units) for pod in change.pods] == [("a", 4), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    "nodes", [pytest.param(1, id="few nodes"), pytest.param(MAX_NODES_WITH_PODS + 1, id="many nodes")]
+)
+async def test_that_pods_cannot_be_read_is_said_once(nodes: int) -> None:
+    async with card_api(*(cards_of(f"gpu-{place}", {}) for place in range(nodes))) as api:
+        api.fail("GET", paths.PODS, *[status(403, "you may not")] * (2 * nodes + 2))
         report = await simulate(api, "--unit", "512Mi")
-    assert any(
-        remark.startswith("Pods that were bound a moment ago may be missing") for remark in report.remarks
-    )
+    missing = [said for said in report.remarks if said.startswith("Pods that were bound a moment ago may be")]
+    assert len(missing) == 1
+
+
+async def test_of_many_nodes_metadata_of_pods_are_read_where_cards_seem_unused() -> None:
+    names = [f"gpu-{place}" for place in range(MAX_NODES_WITH_PODS + 1)]
+    nodes = [cards_of(name, {} if name < "gpu-3" else {name: 4}) for name in names]
+    unused = [name for name in names if name < "gpu-3"]
+    async with card_api(*nodes) as api:
+        await simulate(api, "--unit", "512Mi")
+    read = [seen for seen in api.requests("GET", paths.PODS) if "spec.nodeName=gpu" in str(seen.query)]
+    assert {seen.query["fieldSelector"] for seen in read} == {*map(bound_to, unused)}
+    assert {seen.accept for seen in read} == {METADATA_LIST}
 
 
 async def test_a_unit_that_is_larger_than_the_cards() -> None:

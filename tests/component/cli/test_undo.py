@@ -14,12 +14,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.component.cli.commands import printed
 from tests.fakes.system_tls import system_tls
+from tests.samples.drained_cards import cards_of, running
 
 from gpushare_cli.changes.policy_deletion import SILENT
 from gpushare_cli.changes.undo import Undo
 from gpushare_cli.decide.undo.report import UndoOutcome, UndoPlan, UndoReport
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.cluster import COLLECTIONS
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS
 from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.page import OutputPage
 from gpushare_cli.output.progress import Silence
@@ -168,6 +170,14 @@ async def test_policies_are_deleted_and_nothing_is_left(served: Any, objects: An
     document = json.loads(printed(report, "undo", "-o", "json"))
     assert (document["kind"], document["outcome"], document["residue"]) == ("UndoReport", "Undone", [])
     assert printed(report, "undo", "-o", "name") == "gpusharepolicy.gpushare.io/default\n"
+
+
+async def test_a_pod_that_runs_is_named_before_its_plugin_reports_it(served: Any, objects: Any) -> None:
+    """However many nodes there are."""
+    nodes = [cards_of(f"gpu-{place}", {}) for place in range(MAX_NODES_WITH_PODS + 1)]
+    cluster = Cluster({**objects, "GPUShareNode": nodes, "Pod": [running("early", "gpu-0", c0=4)]})
+    report = await undone(await served(cluster), cluster, no)
+    assert [(pod.name, pod.node) for pod in report.plan.pods] == [("early", "gpu-0")]
 
 
 async def test_kubelets_get_the_time_to_forget(served: Any, objects: Any) -> None:

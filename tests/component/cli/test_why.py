@@ -210,6 +210,20 @@ async def test_pods_count_before_their_plugin_reports_them(
     assert "0 of the 4 units free" in report.findings[0].nearest
 
 
+async def test_nodes_come_closest_once_a_pod_that_runs_has_taken_the_one_that_seemed_free(
+    cluster: Cluster, client: KubeClient
+) -> None:
+    """And whom the pod may evict there is known."""
+    cluster.put(SHARE_NODES, full_node("gpu-1", 5), full_node("gpu-2", 3))
+    taken = early("Running")
+    taken["spec"]["priority"] = 9
+    cluster.put_pods(memory_pod(4, priority=5), taken, bound("gpu-2-last", "gpu-2"))
+    report = await why(client, "-n", "ml", "train")
+    assert report.state is WhyState.WAITING
+    assert "gpu-2 card 1: 3 of the 4 units free" in report.findings[0].nearest
+    assert [remedy.pods for remedy in report.remedies if remedy.code == "Preemption"] == [["ml/gpu-2-last"]]
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
 async def test_who_is_beside_a_pod_is_said_before_their_plugin_reports_them(
     cluster: Cluster, client: KubeClient, phase: str

@@ -197,6 +197,14 @@ def terminating(pod: Json) -> Json:
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-02T00:00:00Z"}}
 
 
+def renamed(pod: Json, **metadata: str) -> Json:
+    return {**pod, "metadata": {**pod["metadata"], **metadata}}
+
+
+def bound_to_another(pod: Json) -> Json:
+    return {**pod, "spec": {**pod["spec"], "nodeName": "n1"}}
+
+
 BOOKED = [
     pytest.param({}, running("p", "n0", c0=4), [("p", 4)], id="by annotation alone"),
     pytest.param({"p": 4}, running("p", "n0", c0=4), [("p", 4)], id="in both"),
@@ -206,6 +214,16 @@ BOOKED = [
     pytest.param({}, terminating(running("p", "n0", c0=4)), [("p", 4)], id="terminating"),
     pytest.param({}, a_copy("p", of="original"), [], id="an annotation of another pod"),
     pytest.param({}, running("p", "n1", c0=4), [], id="on another node"),
+    pytest.param({}, bound_to_another(running("p", "n0", c0=4)), [("p", 4)], id="bound elsewhere"),
+    pytest.param(
+        {"p": 2},
+        renamed(running("twin", "n0", c0=4), name="p", namespace="other"),
+        [("p", 2), ("p", 4)],
+        id="of the same name in another namespace",
+    ),
+    pytest.param(
+        {"p": 2}, renamed(running("new", "n0", c0=4), name="p"), [("p", 4), ("p", 2)], id="made anew"
+    ),
 ]
 """What the GPUShareNode of n0 says, a bound pod, and who holds units of n0."""
 

@@ -1,6 +1,5 @@
 """Who has units of the cards that are cordoned or drained."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gpushare_cli.decide.drain.cordon import cordon_reasons, is_asked_for
@@ -8,19 +7,11 @@ from gpushare_cli.decide.drain.cordon_report import CardCordon, CardTenant
 from gpushare_cli.decide.ledger import shares_of
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
-from gpushare_core.scheduling.ledger.node_sums import Share
 
 
 def tenants_of(cards: Sequence[ObservedCard], ledger: NodeLedger) -> list[CardTenant]:
-    """Returns each pod once, by name, with its units of all the cards. Pods of which a kubelet tells no UID
-    are known by their names alone, and have no annotation any more."""
-    reported = [share for card in cards for share in card.pods or ()]
-    orphans = {share.uid for share in reported if share.orphaned}
-    without_uid: Counter[tuple[str, str]] = Counter()
-    for share in (share for share in reported if not share.uid):
-        without_uid[share.namespace, share.name] += share.units
-    held = [share for share in shares_of(ledger, [card.uuid for card in cards]) if share.uid]
-    held += [Share(*pod, uid="", units=units) for pod, units in without_uid.items()]
+    """Returns each pod once, by name, with its units of all the cards."""
+    orphans = {share.uid for card in cards for share in card.pods or () if share.orphaned}
     return [
         CardTenant(
             namespace=share.namespace,
@@ -29,7 +20,7 @@ def tenants_of(cards: Sequence[ObservedCard], ledger: NodeLedger) -> list[CardTe
             units=share.units,
             orphaned=share.uid in orphans,
         )
-        for share in sorted(held)
+        for share in shares_of(ledger, [card.uuid for card in cards])
     ]
 
 

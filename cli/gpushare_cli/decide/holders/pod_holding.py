@@ -78,7 +78,7 @@ def pod_holdings(
     for node in nodes:
         for card in node.cards:
             for holder in card.holders:
-                holding.setdefault(holder.uid, []).append((node, card, holder))
+                holding.setdefault(holder.uid or holder.pod, []).append((node, card, holder))
     found = [_holding(parts, pending.get(uid), known.get(uid)) for uid, parts in holding.items()]
     served = {resource.name for node in nodes for resource in node.resources}
     found += _without_cards((pod for uid, pod in pending.items() if uid not in holding), served)

@@ -140,9 +140,9 @@ class CardReader:
         if not holding:
             return ()
         by_pod: dict[str, list[ObservedShare]] = {}
-        for share in observed.pods or ():
-            by_pod.setdefault(share.uid, []).append(share)
-        return [self._holder(held, by_pod.get(held.uid, ()), served, shared) for held in holding]
+        for own in observed.pods or ():
+            by_pod.setdefault(_key(own), []).append(own)
+        return [self._holder(held, by_pod.get(_key(held), ()), served, shared) for held in holding]
 
     def _holder(
         self, share: Share, given: Sequence[ObservedShare], served: ServedClass, shared: int
@@ -182,6 +182,11 @@ class CardReader:
             exceeded_since=exceeded_since,
             evicted_from=eviction_time(exceeded_since, asked) if exceeded_since else "",
         )
+
+
+def _key(pod: Share | ObservedShare) -> str:
+    """Returns what the pod is known by: of some that are orphaned kubelets tell no UID."""
+    return pod.uid or f"{pod.namespace}/{pod.name}"
 
 
 def _not_started(holders: Iterable[CardHolder]) -> int:

@@ -23,21 +23,13 @@ from gpushare_cli.decide.simulation.redivision import readable_share_node
 from gpushare_cli.decide.simulation.simulated_pod import readable_pods
 from gpushare_cli.decide.simulation.simulation import SimulatedCluster
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import (
-    CACHED,
-    MAX_NODES_WITH_PODS,
-    PARALLEL_READS,
-    bound_to,
-    read_list,
-)
+from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, PARALLEL_READS, bound_to, read_list
+from gpushare_cli.gather.pod_holders import read_booked, read_bookings
 from gpushare_core.api.share_node import LenientMeta
 from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, PODS, SHARE_NODES
-from gpushare_core.kube.request import METADATA_LIST, ApiRequest
-from gpushare_core.kube.response import ListResponse
-from gpushare_core.scheduling.objects.holder import PodUpdate, read_pod
+from gpushare_core.scheduling.objects.holder import PodUpdate
 from gpushare_core.scheduling.objects.pod import KubePod
 from gpushare_core.scheduling.objects.share_node import read_share_node
 from gpushare_core.text.json_object import UNREADABLE_JSON, Json
@@ -78,7 +70,7 @@ class StateReader:
         try:
             return await reading
         except CannotLookError as error:
-            self.remarks.append(f"{without}: {error}")
+            self.remarks.append(f"{without}: {error}.")
             return otherwise
 
     async def nodes(self) -> Mapping[str, KubeNode] | None:
@@ -90,11 +82,7 @@ class StateReader:
         return None if listed is None else {node.name: node for node in listed}
 
     async def booked(self) -> list[PodUpdate]:
-        return await self.optional(
-            self._metadata(BOUND),
-            without=MAY_BE_MISSING,
-            otherwise=[],
-        )
+        return await self.optional(read_bookings(self.client, BOUND), without=MAY_BE_MISSING, otherwise=[])
 
     async def waiting(self) -> list[Json]:
         """Returns the waiting pods that ask for a share of cards, whole."""
@@ -106,18 +94,13 @@ class StateReader:
         return readable_pods(msgspec.json.decode(raw) for raw in found if _asks(raw))
 
     async def node_pods(self, nodes: Collection[str]) -> Mapping[str, NodePods]:
-        """Returns nothing where there are too many nodes."""
+        """Returns nothing where there are too many nodes, and for a node whose pods cannot be read."""
         if len(nodes) > MAX_NODES_WITH_PODS:
             self.remarks.append(f"{WITHOUT_PODS}: pods of {len(nodes):,} nodes are not read.")
             return {}
-        read = await self.pods_of(nodes)
-        if len(read) < len({*nodes}):
-            self.remarks.append(f"{WITHOUT_PODS}: pods cannot be read.")
-        return read
-
-    async def pods_of(self, nodes: Collection[str]) -> Mapping[str, NodePods]:
-        """Returns nothing for a node whose pods cannot be read."""
         read = await asyncio.gather(*map(self._pods_of, nodes))
+        if None in read:
+            self.remarks.append(f"{WITHOUT_PODS}: pods cannot be read.")
         return {node: pods for node, pods in zip(nodes, read, strict=True) if pods is not None}
 
     async def _pods_of(self, node: str) -> NodePods | None:
@@ -128,16 +111,6 @@ class StateReader:
                 return NodePods(used_by(specs), [*map(booking_of, found)])
             except (CannotLookError, *UNREADABLE_JSON):
                 return None
-
-    async def _metadata(self, field_selector: str) -> list[PodUpdate]:
-        request = ApiRequest(
-            path=PODS, params={**CACHED, "fieldSelector": field_selector}, accept=METADATA_LIST
-        )
-        try:
-            listed = await self.client.read(request, shape=ListResponse[msgspec.Raw])
-        except (ApiError, UnreachableError) as error:
-            raise CannotLookError(f"the API server does not list {PODS}: {error}") from error
-        return [read_pod(raw) for raw in listed.items or ()]
 
 
 def _asks(raw: msgspec.Raw) -> bool:
@@ -178,20 +151,15 @@ async def read_cluster(
 
 
 async def with_unheld_nodes(client: KubeClient, cluster: SimulatedCluster) -> SimulatedCluster:
-    """Returns ``cluster`` with what the pods have of those nodes on which nobody has units by what was read:
+    """Returns ``cluster`` with what pods have of those nodes on which nobody has units by what was read:
     whether their cards are divided anew at once depends on it. Of few nodes it was read already."""
+    if len(cluster.share_nodes) <= MAX_NODES_WITH_PODS:
+        return cluster
     reader, ledger = StateReader(client), cluster.ledger()
-    ledgers = ((name, ledger.node(name)) for name in ledger.node_names() if name not in cluster.used)
-    names = [name for name, node in ledgers if node and not is_held(node)]
-    read = await reader.pods_of(names)
-    return replace(
-        cluster,
-        booked=[*cluster.booked, *(update for of_node in read.values() for update in of_node.booked)],
-        remarks=[
-            *cluster.remarks,
-            *([f"{MAY_BE_MISSING}: pods of nodes cannot be read."] if len(read) < len(names) else []),
-        ],
-    )
+    unheld = [name for name in ledger.node_names() if (node := ledger.node(name)) and not is_held(node)]
+    booked = await reader.optional(read_booked(client, unheld), without=MAY_BE_MISSING, otherwise=[])
+    remarks = dict.fromkeys([*cluster.remarks, *reader.remarks])
+    return replace(cluster, booked=[*cluster.booked, *booked], remarks=[*remarks])
 
 
 async def _moving(client: KubeClient, raw: msgspec.Raw | bytes, *, node: str) -> list[Json]:

@@ -126,23 +126,27 @@ async def _waiting(
 
 async def _with_neighbours(reader: LenientReader, situation: PodSituation) -> PodSituation:
     """Reads who takes CPU and memory on nodes whose cards fit, else who could make room on those that come
-    closest."""
-    nodes = (
-        (fitting_nodes(situation)[:MAX_NODES] or nearest_nodes(situation))
-        if situation.request.resources
-        else []
-    )
-    if not nodes:
-        return situation
-    budgets, there = await asyncio.gather(
-        reader.list("PodDisruptionBudgets", DISRUPTION_BUDGETS, shape=Budget),
-        asyncio.gather(*(_pods_on(reader, node) for node in nodes)),
-    )
-    known = {node: pods for node, pods in zip(nodes, there, strict=True) if pods is not None}
-    for raw in (raw for pods in known.values() for raw, _ in pods):
-        situation.ledger.set_pod(booking_of(raw))
-    neighbours = {node: PodList(items=[pod for _, pod in pods]).pods() for node, pods in known.items()}
+    closest. What is found there may leave no room, so that other nodes come closest."""
+    budgets: list[Budget] | None = None
+    read: dict[str, list[_ReadPod] | None] = {}
+    while nodes := [node for node in _closest(situation) if node not in read]:
+        if not read:
+            budgets = await reader.list("PodDisruptionBudgets", DISRUPTION_BUDGETS, shape=Budget)
+        read |= zip(nodes, await asyncio.gather(*(_pods_on(reader, node) for node in nodes)), strict=True)
+        for raw, _ in (pod for node in nodes for pod in read[node] or ()):
+            situation.ledger.set_pod(booking_of(raw))
+    neighbours = {
+        node: PodList(items=[pod for _, pod in pods]).pods()
+        for node, pods in read.items()
+        if pods is not None
+    }
     return replace(situation, neighbours=neighbours, budgets=budgets)
+
+
+def _closest(situation: PodSituation) -> list[str]:
+    if not situation.request.resources:
+        return []
+    return fitting_nodes(situation)[:MAX_NODES] or nearest_nodes(situation)
 
 
 async def _pods_on(reader: LenientReader, node: str) -> list[_ReadPod] | None:

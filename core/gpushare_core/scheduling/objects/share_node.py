@@ -301,15 +301,16 @@ def _card(card: LenientCard) -> ShareNodeCard:
 
 
 def _holders(shares: Iterable[LenientShare]) -> Iterable[ReportedHolder]:
-    """Yields one for each pod. Interns texts that the pod's annotation has as well."""
+    """Yields one for each pod; one without a UID is known by its name alone. Interns texts that the pod's
+    annotation has as well."""
     by_pod: dict[str, list[LenientShare]] = {}
     for share in shares:
-        by_pod.setdefault(share.uid, []).append(share)
-    for uid, containers in by_pod.items():
+        by_pod.setdefault(share.uid or f"{share.namespace}/{share.name}", []).append(share)
+    for containers in by_pod.values():
         units = [share.units for share in containers]
         first = containers[0]
         yield ReportedHolder(
-            sys.intern(uid),
+            sys.intern(first.uid),
             sys.intern(first.namespace),
             sys.intern(first.name),
             sum(units),

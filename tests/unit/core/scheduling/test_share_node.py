@@ -333,3 +333,16 @@ def test_a_card_that_is_open_to_several_classes_says_what_it_offers_of_each_and_
     assert (locked.lock, free.lock) == (ResourceClass.SLICE, None)
     assert [locked.units_of(resource) for resource in ResourceClass] == [16, 2, 1]
     assert locked.offers is free.offers
+
+
+def test_pods_without_a_uid_are_known_by_their_names() -> None:
+    node = share_node_json(cards=1)
+    node["status"]["cards"][0]["pods"] = [
+        {"uid": "", "namespace": "ml", "name": name, "container": container, "units": units}
+        for name, container, units in (("a", "main", 3), ("b", "main", 2), ("a", "second", 1))
+    ]
+    (card,) = read(node).cards
+    assert [(holder.name, holder.units, holder.least) for holder in card.holders] == [
+        ("a", 4, 3),
+        ("b", 2, 2),
+    ]
