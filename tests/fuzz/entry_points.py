@@ -218,6 +218,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_cli.decide.ledger:booking_of": "gpushare_cli.decide.objects.pending_pod:read_pending_pod",
     "gpushare_cli.decide.why.causes.amounts:_bytes": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.causes.resources:_number": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.why.words:seconds_since": "gpushare_cli.decide.why.explain:explain",
@@ -239,9 +240,6 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_cli.decide.scheduling.written_pod:written_pod": "gpushare_cli.decide.why.explain:explain",
     "gpushare_cli.decide.drain.drain_plan:bound_pod": "gpushare_cli.decide.drain.drain_plan:drain_plan",
     "gpushare_cli.decide.objects.workload:_as": "gpushare_cli.decide.objects.workload:workloads_of",
-    "gpushare_cli.decide.simulation.node_sharing:pods_on": (
-        "gpushare_cli.decide.simulation.policy_effect:policy_effect"
-    ),
     "gpushare_cli.decide.simulation.redivision:_card_without": (
         "gpushare_cli.decide.drain.drain_plan:drain_plan"
     ),
@@ -273,6 +271,8 @@ FUZZED_BY: dict[str, str] = {
 
 OWN: dict[str, str] = {
     "gpushare_cli.commands.time_argument:whole_number_of": "an argument, whose digits are looked at first",
+    "gpushare_cli.gather.shared_cards:_name_of": "a GPUShareNode, whose errors are caught",
+    "gpushare_cli.gather.simulation.cluster_state:StateReader._pods_of": "pods, whose errors are caught",
     "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again if it is none",
     "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.login.cluster_login:_namespace_of_pod": "a file that the kubelet writes for the pod",
