@@ -252,7 +252,12 @@ func (c *core) forgetUnlessPending(pod *v1.Pod) {
 // isNominated says whether others were evicted for a pod, whose units it waits for; true for one that waits no more.
 func (c *core) isNominated(pod *v1.Pod) bool {
 	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.Status.NominatedNodeName != ""
+	return err != nil || known.UID != pod.UID || known.Status.NominatedNodeName != ""
+}
+
+// isPaused says whether a node takes no pods for a while.
+func (c *core) isPaused(node string) bool {
+	return c.pauses.Reason(node) != ""
 }
 
 func (c *core) isSynced() bool {

@@ -77,6 +77,24 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 	}
 }
 
+// By cards alone evictions would help it, and it is tried once for that.
+func TestWhomEvictionsDoNotHelpIsNotTriedAtEachReport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
+	w.create("low", 16, on("gpu-1", "GPU-0", 16))
+	w.waitSeen("low", true)
+	w.create("a", 16, priority(10), elsewhereOnly)
+	w.waitRefused("a")
+	w.report(node("gpu-1", 1, "uid-low", 0, 16))
+	time.Sleep(2 * tickTime)
+	w.rest(func() {
+		for range 4 {
+			w.report(node("gpu-1", 1, "uid-low", 0, 16))
+			time.Sleep(tickTime)
+		}
+	}, "a")
+}
+
 func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 2))

@@ -92,14 +92,14 @@ func (w *waker) tick(core *core) {
 	for _, node := range w.waiting.Open() {
 		w.wake(node, core)
 	}
-	if pods := w.waiting.Preemptors(core.cluster, core.isNominated); len(pods) > 0 {
+	if pods := w.waiting.Preemptors(core.cluster, core.isNominated, core.isPaused); len(pods) > 0 {
 		w.activate(pods)
 	}
 }
 
 // wake wakes the pods whose turn it is, unless the node takes none for a while.
 func (w *waker) wake(node string, core *core) {
-	if core.pauses.Reason(node) != "" {
+	if core.isPaused(node) {
 		return
 	}
 	if pods := w.waiting.Next(node, core.cluster); len(pods) > 0 {

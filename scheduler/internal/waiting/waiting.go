@@ -35,8 +35,16 @@ type group struct {
 	pods  map[types.UID]*entry
 	// open are the nodes that fit the pods since a change, by name.
 	open map[string]*opening
-	// full are the nodes that have changed and do not fit, where it is not looked yet whether evictions would help, by name.
-	full map[string]bool
+	// full are the nodes that have changed and do not fit, where it is not looked yet whether evictions would help, by name: with
+	// the number of the last attempt before the change.
+	full map[string]uint64
+	// helpedFrom are the nodes where evictions helped when they were last looked at, by name: with the lowest priority of a pod
+	// that waited then and that they helped.
+	helpedFrom map[string]int32
+}
+
+func newGroup(asked *cluster.Asked) *group {
+	return &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]uint64{}, map[string]int32{}}
 }
 
 // opening is a change of a node.
@@ -57,6 +65,10 @@ type entry struct {
 	wokenFor string
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet
+	// evictsOn is the node on which it was last woken to evict others; empty where it was on none.
+	evictsOn string
+	// isWokenToEvict says that it was not tried since then.
+	isWokenToEvict bool
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
@@ -76,6 +88,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
+		before.isWokenToEvict = false
 		return
 	}
 	p.added++
@@ -86,7 +99,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	}
 	one.group = p.groups[asked.Key()]
 	if one.group == nil {
-		one.group = &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]bool{}}
+		one.group = newGroup(asked)
 		p.groups[asked.Key()] = one.group
 	}
 	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
@@ -129,6 +142,7 @@ func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
 	delete(one.group.pods, uid)
+	delete(one.group.helpedFrom, one.evictsOn)
 	for _, opening := range one.group.open {
 		delete(opening.woken, uid)
 	}
@@ -169,9 +183,12 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 		delete(group.full, node)
 		switch {
 		case now.Fits(group.asked):
+			delete(group.helpedFrom, node)
 			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
 		case now.Preempts():
-			group.full[node] = true
+			group.full[node] = nodes.Attempts()
+		default:
+			delete(group.helpedFrom, node)
 		}
 	}
 }

@@ -23,10 +23,12 @@ var memory = cards.Resource{Name: "gpushare.io/memory", Class: cards.Memory}
 type world struct {
 	nodes *cluster.Cluster
 	pods  *Pods
+	// isPaused says that the node takes no pods for a while.
+	isPaused bool
 }
 
 func newWorld() *world {
-	w := &world{cluster.New(time.Now, func(string) {}), New()}
+	w := &world{nodes: cluster.New(time.Now, func(string) {}), pods: New()}
 	w.report(16)
 	return w
 }
@@ -59,6 +61,11 @@ func (w *world) try(pod *v1.Pod) bool {
 	}
 	w.pods.Refused(pod.UID, w.nodes.NodeSet(attempt, refused), w.nodes)
 	return len(refused) == 0
+}
+
+// begin has the scheduler begin to try a pod.
+func (w *world) begin(pod *v1.Pod) {
+	w.pods.Add(pod, cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt())
 }
 
 func (w *world) change(free int64) []string {
@@ -250,32 +257,107 @@ func (w *world) occupied(priority int32) {
 func (w *world) preemptors() []string {
 	var names []string
 	isNominated := func(pod *v1.Pod) bool { return pod.Name == "nominated" }
-	for _, pod := range w.pods.Preemptors(w.nodes, isNominated) {
+	isPaused := func(string) bool { return w.isPaused }
+	for _, pod := range w.pods.Preemptors(w.nodes, isNominated, isPaused) {
 		names = append(names, pod.Name)
 	}
 	return names
 }
 
-func TestOneARoundIsWokenForWhomOthersMayBeEvicted(t *testing.T) {
+func TestTheMostImportantIsWokenOnceEvictionsHelp(t *testing.T) {
 	w, never, policy := newWorld(), pod("never", "16", 30), v1.PreemptNever
 	never.Spec.PreemptionPolicy = &policy
-	a, b := pod("a", "16", 10), pod("b", "16", 10)
 	w.occupied(10)
-	for _, one := range []*v1.Pod{never, pod("nominated", "16", 30), pod("less", "16", 5), a, b} {
+	for _, one := range []*v1.Pod{never, pod("nominated", "16", 30), pod("less", "16", 5), pod("a", "16", 8), pod("b", "16", 10)} {
 		w.try(one)
 	}
 	w.occupied(10)
 	expect(t, "nobody is less important", w.preemptors())
+	w.occupied(7)
+	expect(t, "the most important", w.preemptors(), "b")
+	expect(t, "nothing has changed", w.preemptors())
+	w.pods.Remove("b") // it is bound
+	w.occupied(7)
+	expect(t, "evictions help the next one as well", w.preemptors(), "a")
+	w.pods.Refused("less", cluster.NamedNodes([]string{"gpu-2"}), w.nodes)
+	w.pods.Remove("a")
+	w.occupied(4)
+	expect(t, "it waits for another node", w.preemptors())
+}
+
+func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
+	w := newWorld()
+	w.occupied(10)
+	w.try(pod("a", "16", 10))
+	w.try(pod("b", "16", 10))
 	w.occupied(5)
 	expect(t, "the first", w.preemptors(), "a")
-	expect(t, "nothing has changed", w.preemptors())
-	w.try(a) // in vain
+	w.try(pod("a", "16", 10)) // in vain: another plugin refuses the node
+	for range 3 {
+		w.occupied(5)
+		expect(t, "evictions helped before", w.preemptors())
+	}
+	w.occupied(10)
+	expect(t, "nobody is less important", w.preemptors())
 	w.occupied(5)
-	expect(t, "the other one", w.preemptors(), "b")
-	w.pods.Refused("a", cluster.NamedNodes([]string{"gpu-2"}), w.nodes)
-	w.pods.Remove("b")
+	expect(t, "they help again: the one whose last attempt is the longest ago", w.preemptors(), "b")
+}
+
+func TestALessImportantOneIsWokenWhenEvictionsBeginToHelpIt(t *testing.T) {
+	w := newWorld()
+	w.occupied(7)
+	w.try(pod("a", "16", 10))
+	w.try(pod("b", "16", 6))
+	w.occupied(7)
+	expect(t, "the more important one", w.preemptors(), "a")
+	w.try(pod("a", "16", 10)) // in vain
 	w.occupied(5)
-	expect(t, "it waits for another node", w.preemptors())
+	expect(t, "the less important one", w.preemptors(), "b")
+}
+
+func TestAChangeDuringAnAttemptIsLookedAtAfterIt(t *testing.T) {
+	w, a := newWorld(), pod("a", "16", 10)
+	w.occupied(10)
+	w.begin(a)
+	w.occupied(5)
+	expect(t, "it is being tried", w.preemptors())
+	w.pods.Refused(a.UID, cluster.NamedNodes([]string{"gpu-1"}), w.nodes)
+	expect(t, "by what was before the change", w.preemptors(), "a")
+}
+
+func TestNobodyElseIsWokenUntilTheWokenOneIsTried(t *testing.T) {
+	w := newWorld()
+	w.occupied(10)
+	w.try(pod("a", "16", 10))
+	w.try(pod("b", "16", 10))
+	w.occupied(5)
+	expect(t, "the first", w.preemptors(), "a")
+	w.occupied(10)
+	w.occupied(5)
+	expect(t, "a is not tried yet", w.preemptors())
+	w.pods.Remove("a")
+	expect(t, "then the second", w.preemptors(), "b")
+}
+
+func TestNobodyIsWokenForAPausedNode(t *testing.T) {
+	w := newWorld()
+	w.occupied(10)
+	w.try(pod("a", "16", 10))
+	w.isPaused = true
+	w.occupied(5)
+	expect(t, "it takes no pods", w.preemptors())
+	w.isPaused = false
+	w.pods.Changed("gpu-1", w.nodes)
+	expect(t, "it takes pods again", w.preemptors(), "a")
+}
+
+func TestWhatAnAttemptSawWakesNobody(t *testing.T) {
+	w := newWorld()
+	w.occupied(10)
+	w.try(pod("a", "16", 10))
+	w.occupied(5)
+	w.try(pod("a", "16", 10))
+	expect(t, "the attempt came after the change", w.preemptors())
 }
 
 // on has a node with one card of 16 units, all of them free.
