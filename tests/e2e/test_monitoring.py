@@ -80,8 +80,13 @@ def extender_url(cluster: LocalCluster) -> str:
 
 
 def discovered(body: Json) -> list[Json]:
-    """Returns a pod's targets as Prometheus finds them in a cluster; Debian's is built without that."""
+    """Returns a pod's targets as Prometheus finds them in a cluster; Debian's is built without that.
+
+    It leaves out a pod that no kubelet has given an address, such as one on a node that is gone.
+    """
     metadata, status = body["metadata"], body["status"]
+    if "podIP" not in status:
+        return []
     words = {"label": metadata["labels"], "annotation": metadata.get("annotations", {})}
     meta = {
         f"__meta_kubernetes_pod_{kind}_{''.join(sign if sign.isalnum() else '_' for sign in key)}": value
