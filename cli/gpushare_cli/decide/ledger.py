@@ -12,7 +12,7 @@ from dataclasses import replace
 import msgspec
 
 from gpushare_cli.decide.objects.pod_status import status_of
-from gpushare_cli.decide.objects.share_node import ObservedShareNode
+from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
@@ -85,6 +85,11 @@ def shares_of(node: NodeLedger, cards: Iterable[str]) -> list[Share]:
     for share in (share for card in cards for share in node.shares(card)):
         units[share.namespace, share.name, share.uid] += share.units
     return [Share(*pod, held) for pod, held in sorted(units.items()) if held]
+
+
+def orphaned_uids(cards: Iterable[ObservedCard]) -> set[str]:
+    """Returns the UIDs of the pods that have units of ``cards`` and are not in the API server any more."""
+    return {share.uid for card in cards for share in card.pods or () if share.orphaned}
 
 
 def is_held(node: NodeLedger) -> bool:

@@ -231,21 +231,25 @@ func TestANominatedPodHoldsACard(t *testing.T) {
 	}
 }
 
+// fitsBeside says whether a pod fits beside a nominated one once others are removed, as a dry run asks it.
+func fitsBeside(t *testing.T, b *bench, pod, nominated *v1.Pod, removed ...*v1.Pod) bool {
+	t.Helper()
+	ctx, trial := context.Background(), b.state.Clone()
+	for _, one := range removed {
+		b.RemovePod(ctx, trial, pod, infoOf(t, one), b.info())
+	}
+	beside := trial.Clone()
+	b.AddPod(ctx, beside, pod, infoOf(t, nominated), b.info())
+	return b.Filter(ctx, beside, pod, b.info()).IsSuccess()
+}
+
 func TestANominatedPodCountsWhereOthersAreRemoved(t *testing.T) {
-	ctx, low := context.Background(), []*v1.Pod{boundPod("x", "GPU-0", 8), boundPod("y", "GPU-0", 8)}
+	low := []*v1.Pod{boundPod("x", "GPU-0", 8), boundPod("y", "GPU-0", 8)}
 	b := newBench(t, node("gpu-1", 1), low...)
 	pod, nominated := podOf("a", 8), podOf("nominated", 8)
 	priority(10)(nominated)
 	b.begin(pod)
-	fits := func(removed ...*v1.Pod) bool {
-		trial := b.state.Clone()
-		for _, one := range removed {
-			b.RemovePod(ctx, trial, pod, infoOf(t, one), b.info())
-		}
-		beside := trial.Clone()
-		b.AddPod(ctx, beside, pod, infoOf(t, nominated), b.info())
-		return b.Filter(ctx, beside, pod, b.info()).IsSuccess()
-	}
+	fits := func(removed ...*v1.Pod) bool { return fitsBeside(t, b, pod, nominated, removed...) }
 	if !fits(low...) {
 		t.Error("it does not fit beside the nominated pod")
 	}
@@ -256,19 +260,12 @@ func TestANominatedPodCountsWhereOthersAreRemoved(t *testing.T) {
 
 // The nominated pod fits GPU-1 as it is. It takes nothing of what is freed, so that one pod has to go and not both.
 func TestANominatedPodStaysWhereItFits(t *testing.T) {
-	ctx, low := context.Background(), []*v1.Pod{boundPod("full", "GPU-0", 16), boundPod("half", "GPU-1", 8)}
+	low := []*v1.Pod{boundPod("full", "GPU-0", 16), boundPod("half", "GPU-1", 8)}
 	b := newBench(t, node("gpu-1", 2), low...)
 	pod, nominated := podOf("a", 16), podOf("nominated", 4)
 	priority(10)(nominated)
 	b.begin(pod)
-	fits := func(removed ...*v1.Pod) bool {
-		trial := b.state.Clone()
-		for _, one := range removed {
-			b.RemovePod(ctx, trial, pod, infoOf(t, one), b.info())
-		}
-		b.AddPod(ctx, trial, pod, infoOf(t, nominated), b.info())
-		return b.Filter(ctx, trial, pod, b.info()).IsSuccess()
-	}
+	fits := func(removed ...*v1.Pod) bool { return fitsBeside(t, b, pod, nominated, removed...) }
 	if !fits(low...) || !fits(low[0]) {
 		t.Error("both have to go")
 	}

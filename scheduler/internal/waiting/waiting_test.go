@@ -53,8 +53,7 @@ func pod(name, units string, priority int32) *v1.Pod {
 
 // try has the scheduler try a pod, and returns whether the node fits it; the pod is not bound.
 func (w *world) try(pod *v1.Pod) bool {
-	asked, attempt := cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt()
-	w.pods.Add(pod, asked, attempt)
+	asked, attempt := w.begin(pod)
 	var refused []string
 	if !w.nodes.Known("gpu-1").Fits(asked) {
 		refused = []string{"gpu-1"}
@@ -63,9 +62,11 @@ func (w *world) try(pod *v1.Pod) bool {
 	return len(refused) == 0
 }
 
-// begin has the scheduler begin to try a pod.
-func (w *world) begin(pod *v1.Pod) {
-	w.pods.Add(pod, cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt())
+// begin has the scheduler begin to try a pod. It returns what the pod asks for, and the number of the attempt.
+func (w *world) begin(pod *v1.Pod) (*cluster.Asked, uint64) {
+	asked, attempt := cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt()
+	w.pods.Add(pod, asked, attempt)
+	return asked, attempt
 }
 
 func (w *world) change(free int64) []string {
@@ -253,6 +254,16 @@ func (w *world) occupied(priority int32) {
 	w.pods.Changed("gpu-1", w.nodes)
 }
 
+// newRefused has pods of priority 10 wait for the node, whose units a pod has that is as important.
+func newRefused(names ...string) *world {
+	w := newWorld()
+	w.occupied(10)
+	for _, name := range names {
+		w.try(pod(name, "16", 10))
+	}
+	return w
+}
+
 // preemptors begins a round.
 func (w *world) preemptors() []string {
 	var names []string
@@ -286,10 +297,7 @@ func TestTheMostImportantIsWokenOnceEvictionsHelp(t *testing.T) {
 }
 
 func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
-	w := newWorld()
-	w.occupied(10)
-	w.try(pod("a", "16", 10))
-	w.try(pod("b", "16", 10))
+	w := newRefused("a", "b")
 	w.occupied(5)
 	expect(t, "the first", w.preemptors(), "a")
 	w.try(pod("a", "16", 10)) // in vain: another plugin refuses the node
@@ -326,10 +334,7 @@ func TestAChangeDuringAnAttemptIsLookedAtAfterIt(t *testing.T) {
 }
 
 func TestNobodyElseIsWokenUntilTheWokenOneIsTried(t *testing.T) {
-	w := newWorld()
-	w.occupied(10)
-	w.try(pod("a", "16", 10))
-	w.try(pod("b", "16", 10))
+	w := newRefused("a", "b")
 	w.occupied(5)
 	expect(t, "the first", w.preemptors(), "a")
 	w.occupied(10)
@@ -340,9 +345,7 @@ func TestNobodyElseIsWokenUntilTheWokenOneIsTried(t *testing.T) {
 }
 
 func TestNobodyIsWokenForAPausedNode(t *testing.T) {
-	w := newWorld()
-	w.occupied(10)
-	w.try(pod("a", "16", 10))
+	w := newRefused("a")
 	w.isPaused = true
 	w.occupied(5)
 	expect(t, "it takes no pods", w.preemptors())
@@ -352,9 +355,7 @@ func TestNobodyIsWokenForAPausedNode(t *testing.T) {
 }
 
 func TestWhatAnAttemptSawWakesNobody(t *testing.T) {
-	w := newWorld()
-	w.occupied(10)
-	w.try(pod("a", "16", 10))
+	w := newRefused("a")
 	w.occupied(5)
 	w.try(pod("a", "16", 10))
 	expect(t, "the attempt came after the change", w.preemptors())

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from gpushare_cli.decide.drain.cordon import cordon_reasons, is_asked_for
 from gpushare_cli.decide.drain.cordon_report import CardCordon, CardTenant
-from gpushare_cli.decide.ledger import shares_of
+from gpushare_cli.decide.ledger import orphaned_uids, shares_of
 from gpushare_cli.decide.objects.share_node import ObservedCard, ObservedShareNode
 from gpushare_core.scheduling.ledger.node_ledger import NodeLedger
 
 
 def tenants_of(cards: Sequence[ObservedCard], ledger: NodeLedger) -> list[CardTenant]:
     """Returns each pod once, by name, with its units of all the cards."""
-    orphans = {share.uid for card in cards for share in card.pods or () if share.orphaned}
+    orphans = orphaned_uids(cards)
     return [
         CardTenant(
             namespace=share.namespace,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpushare_cli.decide.ledger import by_node, card_uuids, observed_ledger, shares_of
+from gpushare_cli.decide.ledger import by_node, card_uuids, observed_ledger, orphaned_uids, shares_of
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_cli.decide.undo.objects import (
     BACKEND_ANNOTATION,
@@ -132,8 +132,7 @@ def _pods(undoing: Undoing) -> list[HeldPod]:
 
 def _present_pods(share_node: ObservedShareNode, booked: Collection[PodUpdate]) -> Iterator[Share]:
     """Yields who has units of the node's cards, without the pods that the API server does not have."""
-    ledger = observed_ledger(share_node, booked)
-    orphans = {holder.uid for card in share_node.cards for holder in card.pods or () if holder.orphaned}
+    ledger, orphans = observed_ledger(share_node, booked), orphaned_uids(share_node.cards)
     return (pod for pod in shares_of(ledger, card_uuids(ledger)) if pod.uid not in orphans)
 
 
