@@ -83,6 +83,7 @@ VARIABLES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("volcano.sh", MEMORY): {
         "VOLCANO_GPU_ALLOCATED": "{mib}",
         "VOLCANO_GPU_MEMORY_TOTAL": "{card_mib}",
+        "VOLCANO_GPU_TOTAL": "{card_mib}",
     },
 }
 SYSTEMS_VARIABLES = ("ALIYUN_", "VOLCANO_")

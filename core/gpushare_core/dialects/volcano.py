@@ -21,8 +21,8 @@ ASSIGNED = "volcano.sh/gpu-assigned"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 ALLOCATED = "VOLCANO_GPU_ALLOCATED"
 """MiB that the container has."""
-TOTAL = "VOLCANO_GPU_MEMORY_TOTAL"
-"""MiB of the whole card."""
+TOTALS = ("VOLCANO_GPU_MEMORY_TOTAL", "VOLCANO_GPU_TOTAL")
+"""MiB of the whole card: by the name in Volcano's user guide, and by that which its device plugin sets."""
 
 _SERVED = (ResourceClass.MEMORY, ResourceClass.CARD)
 _WHOLE_CARD_ID = "GPU-"
@@ -36,7 +36,7 @@ class VolcanoCodec(Codec):
         if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
-        return {ALLOCATED: str(card.memory // MIB), TOTAL: str(card.card_memory // MIB)}
+        return {ALLOCATED: str(card.memory // MIB), **dict.fromkeys(TOTALS, str(card.card_memory // MIB))}
 
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /

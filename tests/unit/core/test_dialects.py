@@ -158,8 +158,13 @@ def test_counts_of_cards_beside_what_the_kubelet_registers(
         pytest.param(
             "volcano.sh",
             grant(card()),
-            {**OURS, "VOLCANO_GPU_ALLOCATED": "4096", "VOLCANO_GPU_MEMORY_TOTAL": "16384"},
-            id="volcano",
+            {
+                **OURS,
+                "VOLCANO_GPU_ALLOCATED": "4096",
+                "VOLCANO_GPU_MEMORY_TOTAL": "16384",
+                "VOLCANO_GPU_TOTAL": "16384",
+            },
+            id="volcano: the card by the name in its guide, and by that of its device plugin",
         ),
         pytest.param(
             "enflame.com",
