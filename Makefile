@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit fuzz engines cases staticcheck races check format crds reference protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
+.PHONY: help demo kubeconfig stop test unit fuzz engines cases staticcheck races check format crds reference docs protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
   venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
@@ -11,6 +11,7 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS := build/docs
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 CODE := core operator plugin extender hostctl cli localcluster image charts release demo bench chaos matrix tests
 GO_CODE := localcluster scheduler
@@ -156,6 +157,19 @@ reference: $(STAMP) ## Generate docs/cli.md and its schema from the command line
 	$(say) "writing docs/cli.md and docs/cli-schema.json"
 	@$(BIN)/python -m gpushare_cli.reference docs/
 
+docs: $(DOCS)/venv/.installed ## The pages as a site with search, into build/docs/site/; a link that leads nowhere is an error
+	$(say) "checks every link, and builds the site"
+	@rm -rf $(DOCS)/pages $(DOCS)/site
+	@$(PYTHON) -m release.site $(DOCS)
+	@$(DOCS)/venv/bin/zensical build --strict --clean --config-file $(DOCS)/zensical.toml
+	@echo "Open $(CURDIR)/$(DOCS)/site/index.html, or serve the folder: $(PYTHON) -m http.server --directory $(DOCS)/site"
+
+$(DOCS)/venv/.installed: release/site.lock
+	@echo "Making $(DOCS)/venv with the packages of release/site.lock: half a minute, once"
+	@$(PYTHON) -m venv $(DOCS)/venv
+	@PYTHONPATH=localcluster $(PYTHON) -m gpushare_localcluster.build.environment $(DOCS)/venv/bin/python release/site.lock
+	@touch $@
+
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(say) "writing plugin/gpushare_plugin/kubelet/proto/"
 	@$(BIN)/python plugin/generate_protos.py
@@ -164,11 +178,12 @@ modules: $(STAMP) ## Go's module file of each minor of Kubernetes, after an edit
 	$(say) "Go finds out what each minor needs: a minute, more with an empty module cache"
 	@$(BIN)/python -m gpushare_localcluster.build.module_files
 
-lock: $(STAMP) ## Newest dependencies into requirements.lock and image/*.lock
+lock: $(STAMP) ## Newest dependencies into requirements.lock, image/*.lock and release/site.lock
 	$(say) "asking the package index for the newest versions: a minute"
 	$(BIN)/uv $(LOCK) pyproject.toml --all-extras --upgrade --output-file requirements.lock
 	$(BIN)/uv $(LOCK) pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
 	printf '%s\n' hatchling ziglang | $(BIN)/uv $(LOCK) - $(OF_THE_LOCK) --output-file image/build.lock
+	$(BIN)/uv $(LOCK) --group pyproject.toml:docs --upgrade --output-file release/site.lock
 
 base: ## The digest that the base image has now into the Dockerfile | BASE=image:tag for another one
 	$(say) "asking the registry for the digest of the image's base"
