@@ -88,6 +88,24 @@ def await_replica_failure(cluster: LocalCluster, namespace: str) -> str:
     return failure(seen)
 
 
+def await_shown(cluster: LocalCluster, namespace: str, *, held: int, used: int, hard: int) -> None:
+    """Wait until the command line shows what the namespace holds beside its quota: plugins tell of it."""
+
+    def shown() -> tuple[int, int, int]:
+        answer = gpushare(cluster, "namespaces", "-n", namespace, "-o", "json")
+        (holding,) = json.loads(answer.stdout)["namespaces"]
+        (limit,) = (limit for limit in holding["quotas"] if limit["resource"] == MEMORY)
+        return holding["units"].get(MEMORY, 0), limit["usedUnits"], limit["hardUnits"]
+
+    wait_until(
+        "the command line shows the quota beside what is held",
+        lambda: shown() == (held, used, hard),
+        timeout=PATIENCE,
+        interval=0.5,
+        explain=lambda: str(shown()),
+    )
+
+
 def limits(body: Json) -> Json:
     (container,) = body["spec"]["containers"]
     found: Json = container["resources"].get("limits", {})
@@ -105,12 +123,7 @@ def test_a_namespace_gets_no_more_units_than_its_quota_and_the_next_ones_once_th
     assert f"requested: requests.{MEMORY}=4, used: requests.{MEMORY}=8" in message
     assert sum(share.units for share in read_books(cluster, namespace).environment.values()) == UNITS
 
-    shown = gpushare(cluster, "namespaces", "-n", namespace, "-o", "json")
-    (holding,) = json.loads(shown.stdout)["namespaces"]
-    assert holding["units"] == {MEMORY: UNITS}
-    limited = {limit["resource"]: (limit["usedUnits"], limit["hardUnits"]) for limit in holding["quotas"]}
-    assert limited[MEMORY] == (UNITS, UNITS)
-
+    await_shown(cluster, namespace, held=UNITS, used=UNITS, hard=UNITS)
     patch = json.dumps({"spec": {"hard": {f"requests.{MEMORY}": "12"}}})
     cluster.kubectl("patch", "quota", "cards", "-n", namespace, "--type=merge", "-p", patch)
     await_running(cluster, namespace, 3)
