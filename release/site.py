@@ -1,8 +1,8 @@
-"""What `make docs` builds the site from: ``python -m release.site FOLDER`` writes the pages, each in its place of
-this checkout so that links between them hold, and the configuration with the table of contents. It needs the
-standard library alone.
+"""What `make docs` builds the site from: ``python -m release.site FOLDER`` writes the pages, each in its
+place of this checkout so that links between them hold, and the configuration with the table of contents. It
+needs the standard library alone.
 
-The table of contents is that of docs/README.md: a section for each of its headings with links in a list below.
+The table of contents is that of docs/README.md: a section for each of its headings, with the links below it.
 """
 
 import json

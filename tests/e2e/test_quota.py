@@ -1,4 +1,4 @@
-"""What a namespace, and a container, may have of cards: the objects of docs/quota.md, on a real API server."""
+"""What a namespace and a container may have of cards: the objects of docs/quota.md, on a real API server."""
 
 import json
 import re
@@ -33,7 +33,12 @@ def written(kind: str) -> Json:
 
 
 def quota(hard: Json) -> Json:
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "cards"}, "spec": {"hard": hard}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "cards"},
+        "spec": {"hard": hard},
+    }
 
 
 def admitted(cluster: LocalCluster, namespace: str, body: Json) -> Json:

@@ -1,22 +1,23 @@
 """The page of all names has a row for each that the programs have, and for no other."""
 
+import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.unit.docs import written_names
 from tests.unit.docs.written_names import ROOT
 
 from gpushare_core.api.names import API_VERSION, BOOKS_ANNOTATION_PREFIX, STARTUP_TAINT
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.dialects.visible_cards import APPLICATION_VARIABLES, RUNTIME_VARIABLES
 
 PAGE = ROOT / "docs/reference.md"
+OF_DIALECTS = ROOT / "docs/dialects/README.md"
 OF_OUTPUT = "cli.gpushare.io/v1alpha1"
 """What the command line prints as JSON; docs/cli-schema.json describes it."""
-BY_KUBECTL = {"KUBECONFIG"}
-"""Read by the library that reads kubeconfigs."""
 NO_VARIABLES = {"CLOCK_BOOTTIME", "WRONG_VERSION_NUMBER"}
 """A clock of the kernel, and an error of TLS."""
 
@@ -62,27 +63,36 @@ def test_every_variable_has_a_row() -> None:
     of_vendors = APPLICATION_VARIABLES | RUNTIME_VARIABLES
     of_dialects = {name for name in written_names.variables() if name.startswith(("ALIYUN_COM_", "VOLCANO_"))}
     read = written_names.variables() - of_vendors - of_dialects - NO_VARIABLES
-    assert set(first_column("Environment variables")) - BY_KUBECTL == read
+    assert set(first_column("Environment variables")) == read
 
 
-@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "gpushare.io"])
-def test_every_name_of_a_dialect_is_on_its_page(name: str) -> None:
-    dialect, page = DIALECTS[name], ROOT / f"docs/dialects/{name.partition('.')[0]}.md"
-    keys = {*dialect.codec.bind_keys, *dialect.codec.assignment_keys, *dialect.node_labels}
-    prefix = f"{name.partition('.')[0].upper()}_"
-    variables = {variable for variable in written_names.variables() if variable.startswith(prefix)}
-    assert sorted(word for word in keys | variables if not named(word, page)) == []
+def test_every_name_of_a_dialect_has_a_row_and_no_other() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| `([^`]+)` \| \w", OF_DIALECTS.read_text(), re.MULTILINE)
+    written = {(dialect.name, name) for dialect in DIALECTS.values() for name in names(dialect)}
+    assert {row for row in rows if row[0] != "gpushare.io"} == written
+    assert len(rows) == len(set(rows))
 
 
-def named(word: str, page: Path) -> bool:
-    """Whether ``page`` has ``word``, or its end where the page gives the beginning once (``..._POD``)."""
-    text = page.read_text()
-    return word in text or f"`{word.rpartition('_')[2]}`" in text
+def names(dialect: Dialect) -> set[str]:
+    """Returns what a dialect writes beside the resources that pods ask for."""
+    prefix = f"{dialect.name.partition('.')[0].upper()}_"
+    return {
+        *dialect.codec.bind_keys,
+        *dialect.codec.assignment_keys,
+        *dialect.node_labels,
+        *(
+            variable
+            for variable in written_names.variables()
+            if variable.startswith(prefix) and dialect is not GPUSHARE
+        ),
+        *(name for name in (dialect.closed_cards_annotation,) if name),
+        *(name for name in (dialect.count_resource,) if name and name != dialect.card_resource),
+    }
 
 
 def test_an_expression_that_is_not_followed_is_not_passed_over() -> None:
     """Or a new way of writing a reason would have no row, and nobody would notice."""
     module = written_names.modules()["gpushare_plugin.decide.report.conditions"]
-    expression = written_names.ast.parse("made_up()", mode="eval").body
+    expression = ast.parse("made_up()", mode="eval").body
     with pytest.raises(written_names.UnknownTextError, match=r"report/conditions\.py:1: made_up\(\)"):
         written_names.texts(expression, module)

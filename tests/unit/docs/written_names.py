@@ -1,8 +1,8 @@
 """The names that the programs write into a cluster or read from it, collected from their source: conditions
 and their reasons, Events, labels, annotations, variables.
 
-Texts are followed through constants, imports and local variables. An expression that cannot be followed is not
-passed over: it raises, until ``SPELLED_OUT`` says what its texts are.
+Texts are followed through constants, imports and local variables. An expression that cannot be followed is
+not passed over: it raises, until ``SPELLED_OUT`` says what its texts are.
 """
 
 import ast
@@ -149,7 +149,7 @@ def _forwarded(expression: ast.expr, module: Module) -> set[str]:
 
 
 def _calls(names: Collection[str]) -> Iterator[tuple[str, ast.Call, Module, ast.AST]]:
-    """Yields each call of a function with one of ``names``, but in the command line, which reads conditions."""
+    """Yields each call of a function with one of ``names``, but for the command line: it reads conditions."""
     for module in modules().values():
         if module.path.is_relative_to(ROOT / "cli"):
             continue
@@ -236,11 +236,31 @@ def keys() -> set[str]:
 
 
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+OF_A_CONTAINER = re.compile(r"- name: ([A-Z][A-Z0-9_]*)$", re.MULTILINE)
 
 
 def variables() -> set[str]:
-    """Returns what looks like the name of a variable anywhere in the programs."""
-    return {text for text in _all_texts() if VARIABLE.fullmatch(text)}
+    """Returns what looks like the name of a variable anywhere in the programs, what they read from their
+    environment, and what manifests set."""
+    named = {text for text in _all_texts() if VARIABLE.fullmatch(text)}
+    for path in sorted((ROOT / "manifests").rglob("*.yaml")):
+        named |= set(OF_A_CONTAINER.findall(path.read_text()))
+    return named | {text for module in modules().values() for text in _read_from_environment(module)}
+
+
+def _read_from_environment(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=owner, attr="get"), args=[ast.Constant(value=str(name)), *_]
+            ):
+                pass
+            case ast.Subscript(value=owner, slice=ast.Constant(value=str(name))):
+                pass
+            case _:
+                continue
+        if ast.unparse(owner).endswith(("environ", "environment")):
+            yield name
 
 
 def _all_texts() -> Iterator[str]:

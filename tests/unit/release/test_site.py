@@ -20,7 +20,9 @@ def test_every_page_is_in_one_section_by_who_needs_it() -> None:
 
 
 def test_links_are_followed_from_the_folder_of_the_index() -> None:
-    index = "# Index\n[gone](gone.md)\n## Use it\n- text [why](why.md), [Fast](../a/fast.md)\n## Run it\n- none\n"
+    index = (
+        "# Index\n[gone](gone.md)\n## Use it\n- text [why](why.md), [Fast](../a/fast.md)\n## Run it\n- none\n"
+    )
     assert table_of_contents(index) == {
         "Use it": {"Why": "docs/why.md", "Fast": "a/fast.md"},
         "Run it": {},
