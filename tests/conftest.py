@@ -70,6 +70,15 @@ FIRST = (
     "test_audit",
     "test_preemption",
     "test_cli_isolation",
+    "test_cli_status",
+    "test_client",
+    "test_cli_preflight",
+    "test_cli_viewer",
+    "test_scenario",
+    "test_told_pods",
+    "test_amounts",
+    "test_manifests",
+    "test_card_health",
 )
 """Modules begun first: a process that begins a long one last keeps everybody waiting. Those that wait most
 come in turns with those that compute most. Those without the mark ``connected`` come early, as a process

@@ -148,10 +148,10 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         type=Path,
         help="default: the files in $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
     )
-    group.add_argument("--context", default="", help="of the kubeconfig; default: its current one")
-    group.add_argument("--cluster", default="", help="of the kubeconfig, instead of the context's")
-    group.add_argument("--user", default="", help="of the kubeconfig, instead of the context's")
-    group.add_argument("--as", dest="impersonated", default="", metavar="USER", help="act as somebody else")
+    group.add_argument("--context", default="", help="context of the kubeconfig; default: the current one")
+    group.add_argument("--cluster", default="", help="cluster of the kubeconfig instead of the context's")
+    group.add_argument("--user", default="", help="user of the kubeconfig instead of the context's")
+    group.add_argument("--as", dest="impersonated", default="", metavar="USER", help="act as another user")
     group.add_argument(
         "--as-group", action="append", default=[], metavar="GROUP", help="with --as; may be repeated"
     )
@@ -168,12 +168,12 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         type=_duration,
         default=0.0,
         metavar="TIME",
-        help=f"of a request, such as 5s or 2m; default: {REQUEST_TIMEOUT:g}s. An exec plugin that logs in is"
-        " ended after it, too",
+        help=f"for a request, such as 5s or 2m; default: {REQUEST_TIMEOUT:g}s. An exec plugin that logs in is"
+        " stopped after it, too",
     )
     if is_namespaced:
-        group.add_argument("-n", "--namespace", default="", help="default: that of the context")
-        group.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+        group.add_argument("-n", "--namespace", default="", help="default: the context's")
+        group.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     else:
         group.add_argument("-n", "--namespace", dest="_namespace", help=argparse.SUPPRESS)
         group.add_argument("-A", "--all-namespaces", dest="_all", action="store_true", help=argparse.SUPPRESS)
@@ -191,7 +191,7 @@ def _add_output(group: argparse._ArgumentGroup, *, can_watch: bool) -> None:
     group.add_argument(
         "-o", "--output", type=Format, choices=[*Format], default=Format.TABLE, help="default: table"
     )
-    group.add_argument("--no-headers", action="store_true", help="of tables")
+    group.add_argument("--no-headers", action="store_true", help="print tables without headers")
     group.add_argument(
         "--color",
         type=ColorChoice,
@@ -199,7 +199,7 @@ def _add_output(group: argparse._ArgumentGroup, *, can_watch: bool) -> None:
         default=ColorChoice.AUTO,
         help="default: auto, colours on a terminal unless $NO_COLOR is set",
     )
-    group.add_argument("--ascii", action="store_true", help="print ASCII alone")
+    group.add_argument("--ascii", action="store_true", help="print only ASCII")
     if can_watch:
         _add_watch(group)
     else:
@@ -213,7 +213,7 @@ def _add_watch(group: argparse._ArgumentGroup) -> None:
         action="store_const",
         const=WATCH_SECONDS,
         default=0.0,
-        help=f"ask again every {WATCH_SECONDS:g} seconds, until Ctrl-C",
+        help=f"repeat every {WATCH_SECONDS:g} seconds, until Ctrl-C",
     )
     group.add_argument(
         "--every",
@@ -221,7 +221,7 @@ def _add_watch(group: argparse._ArgumentGroup) -> None:
         type=_seconds,
         metavar="SECONDS",
         default=0.0,
-        help="as --watch, with so many seconds in between",
+        help="like --watch, every so many seconds",
     )
 
 

@@ -29,24 +29,24 @@ COMMON_GROUPS = ("which cluster", "output")
 INTRODUCTION = f"""\
 # The command line
 
-`{PROGRAM}` says which pods hold which cards, why a pod waits, and what would fit. This page is generated
-from its parser by `make reference`; `{PROGRAM} COMMAND --help` says the same.
+`{PROGRAM}` says which pods hold which cards, why a pod waits, and what would fit. `make reference` writes
+this page from the parser; `{PROGRAM} COMMAND --help` prints the same.
 """
 
 FORMATS = {
     Format.TABLE: "for people (the default)",
-    Format.WIDE: "the same with columns that are seldom needed, and no name cut",
-    Format.JSON: f"one document with all that was found: `apiVersion: {API_VERSION}`, `kind`, and the fields"
-    f" of [{SCHEMA}]({SCHEMA}), none of which is renamed or removed within a version",
+    Format.WIDE: "the same with more columns, and full names",
+    Format.JSON: f"one document with everything: `apiVersion: {API_VERSION}`, `kind`, and the fields"
+    f" of [{SCHEMA}]({SCHEMA}). Fields are not renamed or removed within a version",
     Format.YAML: "the same document as YAML",
-    Format.NAME: "a resource and a name a line, as kubectl takes them",
+    Format.NAME: "a line with resource and name for each, as kubectl accepts them",
 }
 
 STATUSES = {
     ExitStatus.GOOD: "all is well",
     ExitStatus.NO: "the answer is no: something is wrong, does not fit, or is left",
-    ExitStatus.CANNOT_LOOK: "something could not be read, or the arguments make no sense: nothing follows"
-    " from finding nothing",
+    ExitStatus.CANNOT_LOOK: "something could not be read, or the arguments are wrong: the answer is"
+    " not complete",
     ExitStatus.INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
@@ -127,8 +127,8 @@ def _shared() -> Iterator[str]:
             shared.setdefault(_spelled(action), _row(parser, action))
     yield from _table(("flag", ""), shared.values())
     yield (
-        "\n`-n` and `-A` are of commands about namespaced objects, `--watch` and `--every` of those that"
-        " change nothing.\n"
+        "\nOnly commands about namespaced objects have `-n` and `-A`; only commands that change nothing have"
+        " `--watch` and `--every`.\n"
     )
     yield from _table(("`-o`", "prints"), ((f"`{name}`", says) for name, says in FORMATS.items()))
     yield ""

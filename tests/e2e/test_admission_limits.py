@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from tests.e2e.busy_server import until_decided
 from tests.e2e.kubernetes_features import skip_unless_pods_are_pointed
-from tests.e2e.observe import PATIENCE, PODS, SHARE_NODES, Json
+from tests.e2e.observe import NODES, PATIENCE, PODS, POLICIES, SHARE_NODES, Json
 from tests.e2e.product import SYSTEM
 from tests.e2e.rights import await_right
 from tests.e2e.test_manifests import ROOT, allocation
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
 NODE = "large"
 """Has no kubelet: nothing of such a pod needs to run."""
-NODES = "/api/v1/nodes"
+COLLECTIONS = {"Node": NODES, "Pod": PODS, "GPUSharePolicy": POLICIES, "GPUShareNode": SHARE_NODES}
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/gpushare"
 MEMORY: Json = {"gpushare.io/memory": "1"}
 MAX_ASKING = 128
@@ -70,13 +70,17 @@ def large_pod(containers: list[Json], **metadata: Any) -> Json:
 
 
 def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: str = "") -> None:
-    """Merges as our account ``name``, whose pod is on the node ``on``. Raises ``ApiError`` when refused.
+    """Merges as our account ``name``, whose pod is on the node ``on``. Raises ``ApiError`` when refused."""
+    bound = [f"--bound-object-name={on}", "--bound-object-kind=Node"] if on else []
+    token = cluster.kubectl("create", "token", f"gpushare-{name}", "-n", SYSTEM, *bound)
+    merge(dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token), path, patch)
+
+
+def merge(credentials: Credentials, path: str, patch: Json) -> None:
+    """Raises ``ApiError`` when refused.
 
     On a busy machine an API server may need longer for such an object than the 34 s that it takes for a call.
     """
-    bound = [f"--bound-object-name={on}", "--bound-object-kind=Node"] if on else []
-    token = cluster.kubectl("create", "token", f"gpushare-{name}", "-n", SYSTEM, *bound)
-    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
         async with KubeClient(credentials, timeout=PATIENCE) as client:
@@ -85,18 +89,25 @@ def as_account(cluster: LocalCluster, name: str, path: str, patch: Json, *, on: 
     until_decided(lambda: asyncio.run(send()))
 
 
-def made(cluster: LocalCluster, body: Json, *options: str) -> Json:
-    """Returns what the API server makes of ``body``, or would with ``--dry-run=server``."""
+def made(
+    cluster: LocalCluster, body: Json, *options: str, namespace: str = "", dry_run: bool = False
+) -> Json:
+    """Returns what the API server makes of ``body``, or would with ``dry_run``.
+
+    kubectl sends and prints the bytes: reading so large an object takes it longer than the API server.
+    """
+    path = COLLECTIONS[body["kind"]].format(namespace=namespace)
     text, calls = json.dumps(body), itertools.count()
+    asked = f"{path}?dryRun=All" if dry_run else path
 
     def make() -> str:
         is_again = next(calls) > 0
         try:
-            return cluster.kubectl("create", "-o", "json", "-f", "-", *options, stdin=text)
+            return cluster.kubectl("create", "--raw", asked, "-f", "-", *options, stdin=text)
         except LocalClusterError as error:
             if not is_again or "(AlreadyExists)" not in str(error):
                 raise
-            return cluster.kubectl("get", "-o", "json", "-f", "-", *options, stdin=text)
+            return cluster.kubectl("get", "--raw", f"{path}/{body['metadata']['name']}")
 
     answer: Json = json.loads(until_decided(make))
     return answer
@@ -152,7 +163,7 @@ def test_a_plugin_sets_a_large_pod_right_and_nothing_else_of_it(
 ) -> None:
     body = large_pod([container(0)], **metadata)
     body["spec"]["nodeName"] = node
-    uid = made(cluster, body, "-n", namespace)["metadata"]["uid"]
+    uid = made(cluster, body, namespace=namespace)["metadata"]["uid"]
     path = f"{PODS.format(namespace=namespace)}/large"
 
     def annotate(annotations: Mapping[str, str | None]) -> None:
@@ -172,17 +183,18 @@ def test_a_plugin_sets_a_large_pod_right_and_nothing_else_of_it(
         with pytest.raises(ApiError, match="may change no other annotation of pods"):
             annotate(annotations)
     # Nobody else ends it: its node has no kubelet.
-    cluster.kubectl("delete", "pod", "large", "-n", namespace, "--grace-period=0", "--force")
+    cluster.kubectl("delete", "--raw", f"{path}?gracePeriodSeconds=0")
 
 
 @pytest.mark.parametrize("metadata", ANNOTATIONS)
 def test_nobody_else_changes_an_allocation_of_a_large_pod(
     cluster: LocalCluster, namespace: str, metadata: Mapping[str, Json]
 ) -> None:
-    made(cluster, large_pod([container(0)], **metadata), "-n", namespace)
-    cluster.kubectl("annotate", "pod", "large", "-n", namespace, "other=x")
-    with pytest.raises(LocalClusterError, match=r"the annotation gpushare\.io/allocation is changed by"):
-        cluster.kubectl("annotate", "pod", "large", "-n", namespace, "gpushare.io/allocation=x")
+    made(cluster, large_pod([container(0)], **metadata), namespace=namespace)
+    path, credentials = f"{PODS.format(namespace=namespace)}/large", from_kubeconfig(cluster.kubeconfig)
+    merge(credentials, path, {"metadata": {"annotations": {"other": "x"}}})
+    with pytest.raises(ApiError, match=r"the annotation gpushare\.io/allocation is changed by"):
+        merge(credentials, path, {"metadata": {"annotations": {"gpushare.io/allocation": "x"}}})
 
 
 @pytest.mark.parametrize(
@@ -221,7 +233,7 @@ def test_nobody_else_changes_an_allocation_of_a_large_pod(
     ],
 )
 def test_a_large_pod_that_harms_nobody_may_run(cluster: LocalCluster, namespace: str, body: Json) -> None:
-    assert made(cluster, body, "--dry-run=server", "-n", namespace)["metadata"]["name"] == "large"
+    assert made(cluster, body, namespace=namespace, dry_run=True)["metadata"]["name"] == "large"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +302,7 @@ def test_a_large_pod_is_refused_for_what_is_wrong_with_it(
     cluster: LocalCluster, namespace: str, body: Json, told: str
 ) -> None:
     with pytest.raises(LocalClusterError) as refusal:
-        made(cluster, body, "--dry-run=server", "-n", namespace)
+        made(cluster, body, namespace=namespace, dry_run=True)
     assert told in str(refusal.value)
 
 
@@ -300,11 +312,11 @@ def test_a_pod_that_names_its_cards_a_thousand_times_is_refused(
 ) -> None:
     body = large_pod([container(0, MEMORY, [{"name": name, "value": "all"}] * MAX_VARIABLES)])
     with pytest.raises(LocalClusterError, match=f"container c0 asks for a share of a card and sets {name}"):
-        made(cluster, body, "--dry-run=server", "-n", namespace)
+        made(cluster, body, namespace=namespace, dry_run=True)
 
 
 def test_a_binding_with_many_annotations_is_judged_by_ours(cluster: LocalCluster, namespace: str) -> None:
-    made(cluster, large_pod([container(0)]), "-n", namespace)
+    made(cluster, large_pod([container(0)]), namespace=namespace)
     path = f"{PODS.format(namespace=namespace)}/large/binding"
 
     def bind(annotations: Json) -> None:
@@ -357,7 +369,7 @@ class TestNode:
 
     def takes_off_startup_taint(self, cluster: LocalCluster) -> bool:
         """Tries to; returns False where a controller has changed the node meanwhile."""
-        node = json.loads(cluster.kubectl("get", "node", "much", "-o", "json"))
+        node = json.loads(cluster.kubectl("get", "--raw", f"{NODES}/much"))
         others = [taint for taint in node["spec"]["taints"] if taint["key"] != STARTUP]
         seen = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {"gpushare.io/mode": None}}
         try:
@@ -471,7 +483,7 @@ class TestDedicated:
         del body["spec"]["schedulerName"]
 
         def scheduler() -> str:
-            answer = made(cluster, body, "--dry-run=server", "-n", namespace)
+            answer = made(cluster, body, namespace=namespace, dry_run=True)
             return str(answer["spec"]["schedulerName"])
 
         wait_until(
@@ -512,17 +524,15 @@ class TestMarked:
             made(
                 cluster,
                 large_pod([*containers, last]),
-                "--dry-run=server",
                 "--warnings-as-errors",
-                "-n",
-                namespace,
+                namespace=namespace,
+                dry_run=True,
             )
 
     def told(self, cluster: LocalCluster, namespace: str, containers: list[Json]) -> str:
         """Returns what whoever makes the pod is warned of, or told; empty where that is nothing."""
-        options = ("--dry-run=server", "--warnings-as-errors", "-n", namespace)
         try:
-            made(cluster, large_pod(containers), *options)
+            made(cluster, large_pod(containers), "--warnings-as-errors", namespace=namespace, dry_run=True)
         except LocalClusterError as error:
             return str(error)
         return ""

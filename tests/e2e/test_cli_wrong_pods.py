@@ -54,9 +54,13 @@ async def why_manifest(client: KubeClient, namespace: str, body: Json) -> Json:
     return {**document, "exit": report.exit_status}
 
 
-def finding(document: Json, code: str) -> Json:
-    """Returns the first finding with the code; fails with all there are."""
-    found = [finding for finding in document["findings"] if finding["code"] == code]
+def finding(document: Json, code: str, *, about: str = "") -> Json:
+    """Returns the first finding with the code whose sentence has ``about``; fails with all there are."""
+    found = [
+        finding
+        for finding in document["findings"]
+        if finding["code"] == code and about in finding["sentence"]
+    ]
     assert found, f"no {code} in {[finding['sentence'] for finding in document['findings']]}"
     first: Json = found[0]
     return first
@@ -247,7 +251,6 @@ def test_policies_that_cannot_be_in_force_are_named_in_their_own_words(
     """It claims a node of the older policy, and names one that is not there."""
     second_policy(policy("second", nodes=["gpu-1", "gpu-9"])["spec"])
     document = ask(cluster, lambda client: why_manifest(client, surroundings, pod({MEMORY: "4"})))
-    said = finding(document, "PolicyNotReady")
-    assert "Policy second is not Ready" in said["sentence"]
+    said = finding(document, "PolicyNotReady", about="Policy second is not Ready")
     assert said["advice"] == ["kubectl describe gpusharepolicy second"]
     assert document["exit"] == 0, "the other policy serves the pod"

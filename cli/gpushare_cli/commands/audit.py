@@ -19,22 +19,22 @@ SETTLE_SECONDS = 5.0
 RESIDUE_SECONDS = 15.0
 
 DESCRIPTION = """\
-Compares what all books say of who has what of which card, and names each difference.
+Compares all records of who has what of which card, and names each difference.
 
-By itself it compares what the API server has: pods with their annotations, and GPUShareNodes. On a node, with
---host-folder, the kubelet's own books are compared, too; on a control-plane node, with --extender, the
-extender's ledger. With --residue it names instead what of gpushare is left after the last policy.
+By default it compares what the API server has: annotations of pods, and GPUShareNodes. On a node,
+--host-folder adds the kubelet's own records. On a control-plane node, --extender adds the extender's ledger.
+With --residue it names instead what is left of gpushare after the last policy.
 
 Exit status: 0 nothing found, 1 something found, 2 it could not look."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     _add_sources(parser)
-    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
+    parser.add_argument("--residue", action="store_true", help="instead: name what is left of gpushare")
     parser.add_argument(
         "--host-root",
         type=Path,
-        help="with --residue: look at the files of the host, too, whose root is here, as in /",
+        help="with --residue: also look at the files of the host below this folder, such as /",
     )
     _add_times(parser)
 
@@ -46,23 +46,25 @@ def _add_sources(parser: ArgumentParser) -> None:
         type=Path,
         nargs="?",
         const=KUBELET_FOLDER,
-        help="on the node itself: read the kubelet's books in its folder (without a value: %(const)s)",
+        help="on the node itself: read the kubelet's records in this folder (without a value: %(const)s)",
     )
     parser.add_argument(
         "--extender",
         type=_https,
-        help="on a control-plane node, with engine Extender: URL, as in https://127.0.0.1:22766",
+        help="on a control-plane node, with engine Extender: its URL, such as https://127.0.0.1:22766",
     )
-    parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
+    parser.add_argument(
+        "--keys", type=Path, default=KEYS, help="folder of the keys for --extender (default: %(default)s)"
+    )
 
 
 def _add_times(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--settle",
         type=_seconds,
-        help="seconds after which a difference has to be there still: pods may be on their way, and books"
-        f" are read one after another (default: {SETTLE_SECONDS:g}); with --residue, for how long nothing may"
-        " turn up, because kubelets write every ten seconds what they remember"
+        help="a difference counts if it is still there after so many seconds, because pods come and go"
+        f" meanwhile (default: {SETTLE_SECONDS:g}); with --residue, how long to look while nothing is found,"
+        " because kubelets write what they remember every ten seconds"
         f" (default: {RESIDUE_SECONDS:g}); 0: look once",
     )
     parser.add_argument(
@@ -70,7 +72,7 @@ def _add_times(parser: ArgumentParser) -> None:
         type=_seconds,
         default=0.0,
         metavar="SECONDS",
-        help="audit again and again, with about so many seconds in between, until it is stopped",
+        help="repeat the audit about every so many seconds, until you stop it",
     )
 
 
@@ -126,7 +128,7 @@ def _seconds(text: str) -> float:
 
 AUDIT_COMMAND = Command(
     name="audit",
-    summary="compare all records of who holds what, or name what is left behind",
+    summary="compare all records of who holds what, or name what is left of gpushare",
     description=DESCRIPTION,
     examples=(
         "kubectl gpushare audit",

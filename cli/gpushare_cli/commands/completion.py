@@ -13,17 +13,17 @@ DESCRIPTION = """\
 Prints a script with which a shell completes commands, options, and the names
 of nodes, cards, pods and policies after kubectl-gpushare.
 
-After `kubectl gpushare` kubectl completes them itself, from version 1.26 on.
-It asks the program kubectl_complete-gpushare, which has to be in PATH, like
+After `kubectl gpushare` kubectl 1.26 and newer completes them itself. It runs
+the program kubectl_complete-gpushare, which must be in PATH, like
 kubectl-gpushare. pipx and uv put both there. After an installation by krew, or
-from the archive, link it from the folder of the program that runs:
+from the archive, link it yourself:
 
   program=$(readlink -f "$(command -v kubectl-gpushare)")
   ln -s "$(dirname "$program")/kubectl_complete-gpushare" ~/.local/bin/"""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=[*SCRIPTS], help="that reads the script")
+    parser.add_argument("shell", choices=[*SCRIPTS], help="the shell")
 
 
 async def _find(_session: Session, options: Namespace) -> CompletionScript:

@@ -16,18 +16,18 @@ from gpushare_cli.output.page import OutputPage
 from gpushare_core.api.timestamps import rfc3339
 
 DESCRIPTION = """\
-Shows each card as a bar: which pods hold how much of it, what they use, and whether it is sick,
-cordoned, or closed to new pods. The sums are those by which pods are placed.
+Shows each card as a bar: which pods hold how much of it, what they use, and whether the card is sick,
+cordoned, or closed to new pods. The amounts are those by which gpushare places pods.
 
-Where a policy asks for isolation, each pod has what holds it to its memory: Hook, Driver, or no isolation
-(it came before that was asked for; a new pod in its place has it). -o wide has the limit of each container.
+Where a policy asks for isolation, each pod shows what limits its memory: Hook, Driver, or no isolation (the
+pod is older than that; a new pod in its place has it). -o wide shows the limit of each container.
 
-Of more than 16 nodes there is a line for each. Name nodes, choose cards by --card or -n, or use -o wide
-to see every card. Amounts are units of the node's mode; "?" is an amount that is not measured.
-With more than 50 nodes a pod that has just begun to run may be missing until the plugin reports it.
+More than 16 nodes are shown as a line each. To see their cards name nodes, choose cards by --card or -n, or
+use -o wide. Amounts are units of the node's mode; "?" is an amount that is not measured. With more than 50
+nodes a pod that has just started may be missing until the plugin reports it.
 
-Exit status: 1 when a named node or card is not there, or when --problems finds one; 2 when it could not
-look, or when --problems finds none while something could not be read."""
+Exit status: 1 a named node or card does not exist, or --problems finds one; 2 it could not look, or
+--problems finds none but could not read everything."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
         type=InspectionSort,
         choices=[*InspectionSort],
         default=InspectionSort.NAME,
-        help="nodes and cards with the most of it first; default: name",
+        help="the largest first; default: by name",
     )
-    parser.add_argument("--problems", action="store_true", help="only what is wrong, and what to do about it")
+    parser.add_argument("--problems", action="store_true", help="show only what is wrong, and what to do")
 
 
 async def _find(session: Session, options: Namespace) -> CardInspection:

@@ -10,16 +10,16 @@ from gpushare_cli.decide.holders.namespaces_report import NamespacesReport, name
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Shows what the pods of each namespace hold together, what that is worth in memory, what they use, and
-which of them wait, beside what a ResourceQuota allows.
+Shows for each namespace how many units its pods hold, what these are in memory, how much the pods use, which
+pods wait, and what a ResourceQuota allows. It shows all namespaces; -n chooses one.
 
-To hold a namespace to 32 units, make a quota of the resource that its pods ask for:
+To limit a namespace to 32 units, create a quota of the resource that its pods ask for:
 
   kubectl create quota gpu -n team-a --hard=requests.gpushare.io/memory=32
 
-By Kubernetes' rule a quota names requests.RESOURCE; what is over it is refused when the pod is made, and
-what is there stays. Where nodes speak another dialect the resource has another name: the last lines of
-the output have the command with the names in force. Shows all namespaces; -n chooses one."""
+A quota names requests.RESOURCE. Kubernetes refuses new pods beyond it; existing pods stay. Where nodes use
+another dialect the resource has another name: the last lines of the output have the command with the right
+names."""
 
 
 def _add_arguments(_parser: ArgumentParser) -> None:

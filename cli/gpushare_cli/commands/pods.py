@@ -10,11 +10,11 @@ from gpushare_cli.decide.holders.pods_report import PodSort, PodsReport, pods_re
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Shows the pods of a namespace that hold units of cards, and those that ask for units and wait: where
-they are, what they hold and what that is worth in memory, and what they really use of it; where a policy
-asks for isolation also what holds them to that: Hook, Driver or none.
+Shows the pods of a namespace that hold units of cards or wait for them: where they run, how many units they
+hold, what these are in memory, and how much they use. Where a policy asks for isolation it also shows what
+limits them: Hook, Driver or none.
 
-"?" is an amount that is not measured. Why a pod waits: kubectl gpushare why POD."""
+"?" is an amount that is not measured. To see why a pod waits: kubectl gpushare why POD."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         type=PodSort,
         choices=[*PodSort],
         default=PodSort.NAME,
-        help="those that hold or use most, or are oldest, first; default: name",
+        help="the largest or oldest first; default: by name",
     )
 
 

@@ -12,19 +12,19 @@ from gpushare_cli.decide.simulation.simulation_report import SimulationReport
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Shows where pods would land, on which card and why, and which of them would stay pending and why. Nothing is
-created and nothing is changed.
+Shows where pods would run, on which card and why, and which pods would wait and why. It creates and changes
+nothing.
 
-The pods are placed one after the other by the rules by which gpushare places them. First come the pods of
-the nodes of --without, then with --waiting those that wait already, then those of the files, in their order.
-Of kube-scheduler's own rules these count: node selectors and required node affinity, taints, unschedulable
-nodes, and CPU, memory and other resources. What does not count is said below the result.
+It places the pods one after the other by gpushare's rules: first the pods of the nodes of --without, then
+with --waiting the pods that wait already, then the pods of the files. Of kube-scheduler's own rules it
+applies node selectors, required node affinity, taints, unschedulable nodes, and CPU, memory and other
+resources. Below the result it names the rules that it did not apply.
 
-With --policy, --unit and --without the pods are placed in the cluster as it would be then. Numbers in pods
-stay what they are: with another unit they mean another amount. Of isolation it is said on which nodes it
-would begin or end; whether a node can have it is not known before its plugin has looked.
+With --policy, --unit and --without it places the pods in the cluster as it would be then. The numbers in
+pods stay the same: with another unit they mean another amount. It says on which nodes isolation would begin
+or end, but cannot know whether a node supports it.
 
-Exit status: 0 all pods fit, 1 some would stay pending or the policy is refused, 2 could not look."""
+Exit status: 0 all pods fit, 1 some would wait or the policy is refused, 2 it could not look."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -34,26 +34,22 @@ def _add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="manifests of Pods, Deployments, Jobs, StatefulSets and the like; a file, a folder, or - for the"
+        help="manifests of Pods, Deployments, Jobs, StatefulSets and so on: a file, a folder, or - for the"
         " standard input; may be repeated",
     )
     parser.add_argument(
-        "--replicas", type=whole_number_of, metavar="N", help="so many pods of each workload of the files"
+        "--replicas", type=whole_number_of, metavar="N", help="number of pods of each workload in the files"
     )
-    parser.add_argument(
-        "--waiting", action="store_true", help="place the pods that wait already, ahead of the files"
-    )
+    parser.add_argument("--waiting", action="store_true", help="first place the pods that wait already")
     parser.add_argument("--policy", metavar="FILE", help="as if this GPUSharePolicy were applied")
     parser.add_argument(
         "--without",
         action="append",
         default=[],
         metavar="NODE",
-        help="as if this node were drained: its pods are placed, too; may be repeated",
+        help="as if this node were drained: place its pods elsewhere; may be repeated",
     )
-    parser.add_argument(
-        "--unit", metavar="SIZE", help="as if memory was shared in units of this size, such as 256Mi"
-    )
+    parser.add_argument("--unit", metavar="SIZE", help="as if the memory unit had this size, such as 256Mi")
 
 
 async def _find(session: Session, options: Namespace) -> SimulationReport:
@@ -80,7 +76,7 @@ def _view(report: SimulationReport, page: OutputPage) -> Iterable[RenderableType
 
 SIMULATE_COMMAND = Command(
     name="simulate",
-    summary="show where pods would land, and what a policy, a unit or a node less would change",
+    summary="show where pods would run, also with another policy, another unit or without a node",
     description=DESCRIPTION,
     examples=(
         "kubectl gpushare simulate -f deployment.yaml",

@@ -10,16 +10,16 @@ from gpushare_cli.decide.status import StatusReport
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Answers whether all is well: what is wrong, worst first, and what to type about it; then the policies with
-their nodes, cards and units, and the versions that run. It is what kubectl gpushare does without a command.
+Says whether anything is wrong, the worst first, with the command that helps. Then it shows the policies with
+their nodes, cards and units, and the versions that run. kubectl gpushare without a command does the same.
 
-A problem is an error (pods get no units, or cards are given away wrongly), a warning (something is not as it
-was asked for), or a note (a cordoned card, a pod that waits). Problems of many nodes are one line with
-examples; -o wide shows all at full length, -o json all names. It does not compare the records of who holds
-what: kubectl gpushare audit does.
+A problem is an error (pods get no units, or cards are given away wrongly), a warning (something is not as a
+policy asks), or a note (a cordoned card, a waiting pod). Problems of many nodes share one line with examples;
+-o wide shows all of them, -o json all names. To compare the records of who holds what use kubectl gpushare
+audit.
 
-Exit status: 0 well, notes or none; 1 errors or warnings; 2 it could not look, or nothing is wrong in what it
-could read while something could not be read."""
+Exit status: 0 no errors or warnings; 1 errors or warnings; 2 it could not look, or it found nothing wrong but
+could not read everything."""
 
 
 def _add_arguments(_parser: ArgumentParser) -> None:

@@ -11,15 +11,15 @@ from gpushare_cli.output.page import OutputPage
 from gpushare_core.api.timestamps import rfc3339
 
 DESCRIPTION = """\
-Shows how much memory nodes, cards or the containers of pods use, beside what was asked for. Containers
-that use more than they asked for come first, with the word OVER, and with the time at which they are evicted
-where their policy says so. What holds a container to its memory is beside it, where a policy asks for that.
-On a terminal it is drawn anew every two seconds until Ctrl-C; --once, and a pipe, get one answer.
+Shows how much memory nodes, cards or containers use, beside what pods asked for. Containers that use more
+than they asked for come first, marked OVER, with the time of their eviction if their policy evicts. Where a
+policy asks for isolation it shows what limits a container. On a terminal it refreshes every two seconds
+until Ctrl-C; with --once, or into a pipe, it prints once.
 
-Figures are those of the GPUShareNodes, which are written when a card's has moved by a twentieth of its
-memory, or a container's by a quarter of what it asked for; exact ones are in the metrics of the plugins.
-"?" is not measured: GPUSharePolicy spec.plugin.measurement.scope is Off, Cards (the default, without
-containers) or Containers."""
+The figures are from the GPUShareNodes. Plugins write them when a card's figure has changed by a twentieth
+of its memory, or a container's by a quarter of what it asked for; the plugins' metrics are exact. "?" is
+not measured: see GPUSharePolicy spec.plugin.measurement.scope (Off, Cards, which is the default and has no
+containers, or Containers)."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -30,15 +30,15 @@ def _add_arguments(parser: ArgumentParser) -> None:
         choices=[*TopOf],
         default=TopOf.CARDS,
         metavar="nodes|cards|pods",
-        help="default: cards; pods are those of a namespace (-n, -A)",
+        help="default: cards; for pods choose a namespace (-n, -A)",
     )
-    parser.add_argument("--once", action="store_true", help="one answer, on a terminal as well")
+    parser.add_argument("--once", action="store_true", help="print once, also on a terminal")
     parser.add_argument(
         "--sort",
         type=TopSort,
         choices=[*TopSort],
         default=TopSort.USED,
-        help="the most first; share is used of asked; default: used",
+        help="the largest first; share is used of asked; default: used",
     )
 
 

@@ -22,8 +22,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "-f",
         "--filename",
         metavar="FILE",
-        help="a manifest of a pod, or of what makes pods, whether it was applied or not; -: from standard"
-        " input",
+        help="a manifest of a pod, or of an object that creates pods, applied or not; -: from standard input",
     )
 
 
@@ -52,10 +51,10 @@ WHY_COMMAND = Command(
     name="why",
     summary="say why a pod waits and what would help, or why it runs where it runs",
     description=(
-        "Says why a pod has no card: each reason, for how many nodes it holds, and which\n"
-        "card comes closest; and what would help, tried out with the rules by which\n"
-        "pods are placed. Of a pod that runs it says where, on which card, and beside\n"
-        "whom, and what holds it to its share. Nothing is changed.\n\n"
+        "Says why a pod has no card: each reason, for how many nodes it holds, which card\n"
+        "comes closest, and what would help. It tries each remedy with the rules by which\n"
+        "gpushare places pods. For a running pod it says where the pod runs, on which\n"
+        "card, beside which pods, and what limits it to its share. It changes nothing.\n\n"
         "Exit status: 0 the pod runs, or would get its cards now; 1 it does not;\n"
         "2 it could not be found out."
     ),

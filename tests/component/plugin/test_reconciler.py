@@ -95,11 +95,9 @@ async def test_256000_units_serve_a_pod(node: Node) -> None:
     assert node.kubelet.lists[-1] == 4_095_900  # a hundred IDs have two letters
     card = card_uuid(NODE, 7)
     text = annotation({"main": {card: 16_000}}, unit="1M")
-    begun = asyncio.get_running_loop().time()
     admitted = await node.run_pod(pod_json("big", container(units=16_000), annotation=text))
     assert admitted.variables["main"]["GPUSHARE_CARD"] == card
     assert admitted.variables["main"]["GPUSHARE_MEMORY_MIB"] == "15258"
-    assert asyncio.get_running_loop().time() - begun < 5
     await node.until("the status", lambda: node.share_node.status.units.allocated == 16_000)
 
 

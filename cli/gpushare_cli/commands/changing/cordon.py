@@ -17,16 +17,16 @@ CONFIRM_SECONDS = 30.0
 """A plugin that runs needs less than two."""
 
 _DESCRIPTION = """\
-No new pod comes to a cordoned card; the pods on it stay, and are shown. To move them as well, use drain-card.
-It is written into the annotation gpushare.io/cordon of the GPUShareNode, by the card's UUID; cards that are
-named there already stay cordoned. It waits until the plugin of the node has taken it over, for 30 seconds.
+New pods no longer get a cordoned card. The pods on it stay, and are shown; to move them use drain-card.
 
-Exit status: 0 it is in force, 1 the plugin has not taken it over, 2 no such node or card."""
+The command writes the card's UUID into the annotation gpushare.io/cordon of the GPUShareNode, beside cards
+that are there already, and waits up to 30 seconds until the node's plugin has applied it.
+
+Exit status: 0 it is in force, 1 the plugin has not applied it, 2 no such node or card."""
 _UNDO_DESCRIPTION = """\
-New pods come to the card again; other cordoned cards stay as they are. A sick card stays closed until it is
-well.
+New pods get the card again; other cordoned cards stay cordoned. A sick card stays closed until it is healthy.
 
-Exit status: 0 it is in force, 1 the plugin has not taken it over, 2 no such node or card."""
+Exit status: 0 it is in force, 1 the plugin has not applied it, 2 no such node or card."""
 
 
 def add_node_and_cards(parser: ArgumentParser) -> None:
@@ -36,13 +36,18 @@ def add_node_and_cards(parser: ArgumentParser) -> None:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_node_and_cards(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show who is on the card, and change nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the pods on the card, and change nothing"
+    )
 
 
 def _add_cordon_arguments(parser: ArgumentParser) -> None:
     _add_arguments(parser)
     parser.add_argument(
-        "--reason", default="", metavar="TEXT", help="why; kept in the annotation gpushare.io/cordon-reason"
+        "--reason",
+        default="",
+        metavar="TEXT",
+        help="the reason; kept in the annotation gpushare.io/cordon-reason",
     )
 
 
@@ -72,7 +77,7 @@ def _view(report: CordonReport, page: OutputPage) -> Iterable[RenderableType]:
 
 CORDON_COMMAND = Command(
     name="cordon",
-    summary="let no new pod come to a card; its pods stay",
+    summary="keep new pods off a card; its pods stay",
     description=_DESCRIPTION,
     examples=(
         "kubectl gpushare cordon gpu-2 3",
@@ -87,7 +92,7 @@ CORDON_COMMAND = Command(
 )
 UNCORDON_COMMAND = Command(
     name="uncordon",
-    summary="let new pods come to a card again",
+    summary="allow new pods on a card again",
     description=_UNDO_DESCRIPTION,
     examples=("kubectl gpushare uncordon gpu-2 3",),
     add_arguments=_add_arguments,

@@ -13,13 +13,13 @@ from gpushare_cli.output.consent import Consent
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Cordons the card, evicts its pods, and waits until all of its units are free. Each pod is shown first, and
-where the one would land that its controller makes in its place; then it asks.
+Cordons the card, evicts its pods, and waits until all units of the card are free. First it shows each pod,
+and where its controller's new pod would run, and asks.
 
-Pods are evicted by the Eviction API: a PodDisruptionBudget that does not let a pod go is named, and the pod
-is tried again until the time is up. Static pods and pods of DaemonSets stay, as with kubectl drain; a pod
-without a controller is evicted with --force alone. A pod that came after the list was shown is not evicted,
-but named: run it again. Ctrl-C leaves the card cordoned.
+It evicts by the Eviction API. If a PodDisruptionBudget keeps a pod, it names the pod and tries again until
+the timeout. Static pods and pods of DaemonSets stay, as with kubectl drain. It evicts a pod without a
+controller only with --force. It does not evict a pod that came after the list was shown, but names it: run
+the command again. Ctrl-C leaves the card cordoned.
 
 Exit status: 0 the card is free, 1 something stays, 2 no such node or card, 130 Ctrl-C."""
 TIMEOUT_SECONDS = 300.0
@@ -29,22 +29,25 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_node_and_cards(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument("--force", action="store_true", help="evict pods without a controller, too")
+    parser.add_argument("--force", action="store_true", help="also evict pods without a controller")
     parser.add_argument(
         "--grace-period",
         type=whole_number_of,
         metavar="SECONDS",
-        help="that each pod has to end; default: as the pod says",
+        help="time for each pod to end; default: as the pod says",
     )
     parser.add_argument(
         "--timeout",
         type=seconds_of,
         default=TIMEOUT_SECONDS,
         metavar="TIME",
-        help="for all of it, such as 90s or 10m (default: 5m)",
+        help="for the whole drain, such as 90s or 10m (default: 5m)",
     )
     parser.add_argument(
-        "--reason", default="", metavar="TEXT", help="why; kept in the annotation gpushare.io/cordon-reason"
+        "--reason",
+        default="",
+        metavar="TEXT",
+        help="the reason; kept in the annotation gpushare.io/cordon-reason",
     )
 
 
@@ -83,7 +86,7 @@ def _view(report: DrainReport, page: OutputPage) -> Iterable[RenderableType]:
 
 DRAIN_CARD_COMMAND = Command(
     name="drain-card",
-    summary="take a card out: let no new pod come to it, and move its pods away",
+    summary="take a card out of use: keep new pods off it, and move its pods away",
     description=DESCRIPTION,
     examples=(
         "kubectl gpushare drain-card gpu-2 3 --dry-run",

@@ -15,33 +15,31 @@ TIMEOUT_SECONDS = 600
 """Twice what kubelets take to forget a plugin that has gone."""
 
 DESCRIPTION = """\
-Deletes the policies, all of them or those that are named, and waits until the operator has undone what they
-did: kube-scheduler has its former configuration; extender, plugins, GPUShareNodes and labels are gone. Pods
-that run keep their cards. Then it looks whether anything is left, as "kubectl gpushare audit --residue" does.
+Deletes all policies, or those you name, and waits until the operator has undone them: kube-scheduler has
+its former configuration; extender, plugins, GPUShareNodes and labels are gone. Running pods keep their
+cards. Then it checks whether anything is left, like "kubectl gpushare audit --residue".
 
-It shows first what will be done, step by step, and asks. --dry-run shows that and changes nothing. What was
-installed stays: the operator, its rights, and the CustomResourceDefinitions.
+First it shows each step, and asks. --dry-run only shows the steps. The installation stays: the operator,
+its rights, and the CustomResourceDefinitions.
 
-Where pods were given isolation by the hook, it waits until those have ended: they need files on their nodes.
-With the annotation gpushare.io/leave-isolation-files=true on a policy it does not wait, and the files stay.
+Pods with isolation by the hook need files on their nodes, so it waits until these pods have ended. With the
+annotation gpushare.io/leave-isolation-files=true on a policy it does not wait, and the files stay.
 
-Once the policies are deleted the operator goes on by itself: Ctrl-C and the timeout end the waiting alone.
+The operator goes on by itself once the policies are deleted: Ctrl-C and the timeout end only the waiting.
 
 Exit status: 0 nothing is left, 1 something is left or the answer was no, 2 it could not look, 130 Ctrl-C."""
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("policies", nargs="*", metavar="POLICY", help="only these; default: all")
-    parser.add_argument("--dry-run", action="store_true", help="show what will be done, and change nothing")
-    parser.add_argument(
-        "-y", "--yes", action="store_true", help="do not ask: needed where nobody is at a terminal"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="show the steps, and change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; needed without a terminal")
     parser.add_argument(
         "--timeout",
         type=seconds_of,
         default=TIMEOUT_SECONDS,
         metavar="TIME",
-        help="how long to wait for all of it, such as 90s or 10m; kubelets take up to five minutes to forget"
+        help="how long to wait, such as 90s or 10m; kubelets need up to five minutes to forget"
         " a plugin (default: 10m)",
     )
 
@@ -71,7 +69,7 @@ def _view(report: UndoReport, page: OutputPage) -> Iterable[RenderableType]:
 
 UNDO_COMMAND = Command(
     name="undo",
-    summary="delete the policies, wait until all is as before, and prove it",
+    summary="delete the policies, wait until everything is restored, and check that",
     description=DESCRIPTION,
     examples=(
         "kubectl gpushare undo --dry-run",

@@ -10,17 +10,17 @@ from gpushare_cli.decide.preflight.report import PreflightReport
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Looks at a cluster, and says what fits gpushare and what is missing, before it is installed or after: versions
-of API server and kubelets, the distribution and which scheduler backend suits it, kube-scheduler, admission
-policies, container runtimes, cgroups, NVIDIA's cards and driver, other device plugins, and your rights. It
-changes nothing, and needs nothing of gpushare in the cluster.
+Checks whether a cluster fits gpushare, before or after the installation: versions of API server and
+kubelets, the distribution and its scheduler backend, kube-scheduler, admission policies, container
+runtimes, cgroups, NVIDIA's cards and driver, other device plugins, and your rights. It changes nothing, and
+needs no part of gpushare in the cluster.
 
-An answer is ok, a note (something to know, or to do), missing (gpushare cannot be used, or not be installed
-by you, until that is mended) or unknown. At most 8 kubelets are asked for what no object of the API says;
-that takes the right to get nodes/proxy.
+An answer is ok, a note (something to know, or to do), missing (gpushare cannot work, or you cannot install
+it, until that is mended) or unknown. It asks at most 8 kubelets for what the API server does not know; that
+takes the right to get nodes/proxy.
 
-Exit status: 0 nothing is missing; 1 something is; 2 it could not look, or nothing is missing in what it could
-read while something could not be read."""
+Exit status: 0 nothing is missing; 1 something is; 2 it could not look, or it found nothing missing but
+could not read everything."""
 
 
 def _add_arguments(_parser: ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def _view(report: PreflightReport, page: OutputPage) -> Iterable[RenderableType]
 
 PREFLIGHT_COMMAND = Command(
     name="preflight",
-    summary="say whether gpushare can be used here, what is missing, and what to do about it",
+    summary="check whether this cluster fits gpushare, what is missing, and what to do",
     description=DESCRIPTION,
     examples=(
         "kubectl gpushare preflight",

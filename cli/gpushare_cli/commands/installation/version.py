@@ -10,10 +10,10 @@ from gpushare_cli.decide.version import VersionReport
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Shows which versions run, and which of them do not fit together. Any program may be one release older or newer
-than the others. gpushare needs Kubernetes 1.32 or newer.
+Shows which versions run, and which of them do not work together. Any program may be one release older or
+newer than the others. gpushare needs Kubernetes 1.32 or newer.
 
-Exit status: 0 all fit together, 1 some do not, 2 it could not look."""
+Exit status: 0 all work together, 1 some do not, 2 it could not look."""
 
 
 def _add_arguments(_parser: ArgumentParser) -> None:
