@@ -14,7 +14,8 @@ from aiohttp import web
 
 from chaos.proxy.call import Call, call
 from chaos.proxy.fault import ActiveFaults, ApiFault, Manner
-from chaos.proxy.streams import Changes, Stream, status_object
+from chaos.proxy.framing import framing, status_object
+from chaos.proxy.streams import Changes, Stream
 from gpushare_core.kube.credentials import Credentials
 
 _OF_ONE_CONNECTION = {"host", "connection", "transfer-encoding", "content-length"}
@@ -159,7 +160,13 @@ class ApiProxy:
             async with self._open(request, b"") as answer:
                 response = web.StreamResponse(status=answer.status, headers=kept(answer.headers))
                 await response.prepare(request)
-                stream = Stream(call=asked, faults=self.faults, changes=self._changes, fault=fault)
+                stream = Stream(
+                    call=asked,
+                    faults=self.faults,
+                    changes=self._changes,
+                    fault=fault,
+                    framing=framing(answer.content_type),
+                )
                 if not await stream.relay(answer.content, response.write):
                     reset(request.transport)
                 return response

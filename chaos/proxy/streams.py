@@ -4,37 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 import aiohttp
-import msgspec
 
 from chaos.proxy.call import Call
 from chaos.proxy.fault import ActiveFaults, ApiFault, Manner
-
-_REASONS = {
-    HTTPStatus.BAD_REQUEST: "BadRequest",
-    HTTPStatus.FORBIDDEN: "Forbidden",
-    HTTPStatus.CONFLICT: "Conflict",
-    HTTPStatus.GONE: "Expired",
-    HTTPStatus.TOO_MANY_REQUESTS: "TooManyRequests",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "InternalError",
-    HTTPStatus.SERVICE_UNAVAILABLE: "ServiceUnavailable",
-    HTTPStatus.GATEWAY_TIMEOUT: "Timeout",
-}
-"""As ``metav1.StatusReason``."""
-
-
-def status_object(status: int) -> dict[str, object]:
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": "chaos: this call was broken on purpose",
-        "reason": _REASONS.get(HTTPStatus(status), ""),
-        "code": int(status),
-    }
+from chaos.proxy.framing import Framing
 
 
 @dataclass(slots=True)
@@ -55,7 +30,6 @@ class Changes:
         await self._next.wait()
 
 
-HALF_AN_EVENT = b'{"type":"MODIFIED","object":{"kind":"'
 Write = Callable[[bytes], Awaitable[None]]
 
 
@@ -67,6 +41,7 @@ class Stream:
     faults: ActiveFaults
     changes: Changes
     fault: ApiFault | None
+    framing: Framing
 
     def follow_faults(self) -> None:
         """They have changed."""
@@ -93,7 +68,7 @@ class Stream:
         """Yields every whole event; empty bytes at the start and when faults have changed; None when the API
         server has broken off."""
         yield b""
-        incoming = aiter(whole_lines(content))
+        incoming = aiter(self._whole_events(content))
         reading = asyncio.ensure_future(anext(incoming, None))
         changing = asyncio.ensure_future(self.changes.once())
         try:
@@ -114,16 +89,26 @@ class Stream:
             reading.cancel()
             changing.cancel()
 
+    async def _whole_events(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+        """Yields one or more events at a time, and at last what is no whole event."""
+        unfinished = b""
+        async for chunk in content.iter_any():
+            whole, unfinished = self.framing.split(unfinished + chunk)
+            if whole:
+                yield b"".join(whole)
+        if unfinished:
+            yield unfinished
+
     async def _end(self, write: Write) -> bool | None:
         """Returns whether the watch ends in good order (True) or broken (False); None when it goes on."""
         match self.fault and self.fault.manner:
             case Manner.CLOSED:
                 return True
             case Manner.EXPIRED:
-                await write(error_event(self.fault.status if self.fault else 0))
+                await write(self.framing.error_event(self.fault.status if self.fault else 0))
                 return True
             case Manner.TRUNCATED:
-                await write(HALF_AN_EVENT)
+                await write(self.framing.half_an_event)
                 return True
             case Manner.SILENT:
                 await self.changes.until(lambda: not self.is_hit())
@@ -140,7 +125,8 @@ class Stream:
         if self.fault is None:
             await write(events)
             return
-        for event in events.splitlines(keepends=True):
+        whole, rest = self.framing.split(events)
+        for event in [*whole, rest]:
             if self.fault.manner in (Manner.LATE, Manner.SLOW):
                 await self._delay(self.fault.seconds)
             await write(event * (2 if self.fault.manner is Manner.TWICE else 1))
@@ -149,18 +135,3 @@ class Stream:
         """Ends with the fault: what is late then comes all at once."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.changes.until(lambda: not self.is_hit()), seconds)
-
-
-async def whole_lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yields one or more lines at a time, and at last what is no whole line."""
-    unfinished = b""
-    async for chunk in content.iter_any():
-        whole, newline, unfinished = (unfinished + chunk).rpartition(b"\n")
-        if newline:
-            yield whole + newline
-    if unfinished:
-        yield unfinished
-
-
-def error_event(status: int) -> bytes:
-    return msgspec.json.encode({"type": "ERROR", "object": status_object(status)}) + b"\n"
