@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/podapi"
@@ -35,16 +36,15 @@ type group struct {
 	pods  map[types.UID]*entry
 	// open are the nodes that fit the pods since a change, by name.
 	open map[string]*opening
-	// full are the nodes that have changed and do not fit, where it is not looked yet whether evictions would help, by name: with
-	// the number of the last attempt before the change.
+	// full are the nodes that have changed and do not fit, and where evictions may help pods that were not tried since, by name:
+	// with the number of the last attempt before the change.
 	full map[string]uint64
-	// helpedFrom are the nodes where evictions helped when they were last looked at, by name: with the lowest priority of a pod
-	// that waited then and that they helped.
-	helpedFrom map[string]int32
+	// helped are the nodes where evictions helped when they were last looked at, by name.
+	helped map[string]help
 }
 
 func newGroup(asked *cluster.Asked) *group {
-	return &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]uint64{}, map[string]int32{}}
+	return &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]uint64{}, map[string]help{}}
 }
 
 // opening is a change of a node.
@@ -59,20 +59,32 @@ type entry struct {
 	pod   *v1.Pod
 	group *group
 	since uint64
+	// affinity are the labels that the pod needs of a node.
+	affinity nodeaffinity.RequiredNodeAffinity
 	// attempt is the number of its last attempt.
 	attempt uint64
 	// wokenFor is the node for which it was woken in this round, and not tried since; empty where there is none.
 	wokenFor string
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet
-	// evictsOn is the node on which it was last woken to evict others; empty where it was on none.
-	evictsOn string
-	// isWokenToEvict says that it was not tried since then.
+	// isWokenToEvict says that it was woken to evict others, and not tried since. turn is for how many more rounds the others of
+	// its group wait for it then.
 	isWokenToEvict bool
+	turn           int
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
 	return e.refusedBy == nil && e.attempt == nodes.Attempts()
+}
+
+// mayGo says whether the pod may be on a node by the node's labels. Our filter comes first: that a node was full says nothing
+// of that.
+func (e *entry) mayGo(node *v1.Node) bool {
+	if node == nil {
+		return true
+	}
+	matches, err := e.affinity.Match(node)
+	return matches && err == nil
 }
 
 // New returns a Pods without any.
@@ -88,11 +100,11 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
-		before.isWokenToEvict = false
+		before.isWokenToEvict, before.turn = false, 0
 		return
 	}
 	p.added++
-	one := &entry{pod: pod, since: p.added, attempt: attempt}
+	one := &entry{pod: pod, since: p.added, attempt: attempt, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	if before != nil {
 		one.since = before.since
 		p.remove(before)
@@ -142,7 +154,6 @@ func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
 	delete(one.group.pods, uid)
-	delete(one.group.helpedFrom, one.evictsOn)
 	for _, opening := range one.group.open {
 		delete(opening.woken, uid)
 	}
@@ -162,12 +173,23 @@ func (p *Pods) Len() int {
 type Nodes interface {
 	// Known returns what a node offers now.
 	Known(node string) *cluster.Room
-	// FitsInPlace says whether a request would fit a node once all less important pods have gone that may be evicted.
-	FitsInPlace(node string, asked *cluster.Asked, priority int32) bool
+	// HelpsFrom returns the lowest priority of a pod that a request would fit in the place of less important ones; false where
+	// it is above highest, or there is none.
+	HelpsFrom(node string, asked *cluster.Asked, highest int32) (from int32, helps bool)
 	// Place returns the node as the sets of those that refuse pods have it.
 	Place(node string) cluster.Place
 	// Attempts returns the number of the last attempt. No other can be under way.
 	Attempts() uint64
+}
+
+// Scheduler is what the scheduler knows of pods and nodes besides cards.
+type Scheduler interface {
+	// Node returns a node, nil where it is not known.
+	Node(name string) *v1.Node
+	// NominatedNode returns the node for which a pod is nominated, empty where others were evicted for it on none.
+	NominatedNode(pod *v1.Pod) string
+	// IsPaused says whether a node takes no pods for a while.
+	IsPaused(node string) bool
 }
 
 // Changed says that a node has changed.
@@ -183,12 +205,12 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 		delete(group.full, node)
 		switch {
 		case now.Fits(group.asked):
-			delete(group.helpedFrom, node)
+			delete(group.helped, node)
 			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
 		case now.Preempts():
 			group.full[node] = nodes.Attempts()
 		default:
-			delete(group.helpedFrom, node)
+			delete(group.helped, node)
 		}
 	}
 }
@@ -199,7 +221,7 @@ func (p *Pods) Open() []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, one := range p.pods {
-		one.wokenFor = ""
+		one.wokenFor, one.turn = "", max(0, one.turn-1)
 	}
 	var nodes []string
 	for _, group := range p.groups {
@@ -211,14 +233,15 @@ func (p *Pods) Open() []string {
 	return slices.Compact(nodes)
 }
 
-// Next returns the pods to wake for a node, as many as fit there together, and each once. A pod whose attempt is under way
+// Next returns the pods to wake for a node, as many as fit there together, and each once. Of those that are as important one
+// comes first that is nominated for the node: while it is, the scheduler lets no other pass. A pod whose attempt is under way
 // keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change. So does a
 // pod that was woken for this node and not tried yet. One that was woken for another node is left out, until the next
 // round.
-func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
+func (p *Pods) Next(node string, nodes Nodes, scheduler Scheduler) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	candidates := p.candidates(node, nodes)
+	candidates := p.candidates(node, nodes, scheduler)
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -244,35 +267,44 @@ func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
 }
 
 // candidates returns those that wait for the node, in their order.
-func (p *Pods) candidates(node string, nodes Nodes) []*entry {
+func (p *Pods) candidates(node string, nodes Nodes, scheduler Scheduler) []*entry {
 	var found []*entry
+	labels := scheduler.Node(node)
 	for _, group := range p.groups {
 		if _, isOpen := group.open[node]; isOpen {
-			found = append(found, group.candidates(node, nodes)...)
+			found = append(found, group.candidates(node, nodes, labels)...)
+		}
+	}
+	nominated := map[types.UID]int{}
+	for _, one := range found {
+		if scheduler.NominatedNode(one.pod) == node {
+			nominated[one.pod.UID] = 1
 		}
 	}
 	slices.SortFunc(found, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)), cmp.Compare(a.since, b.since))
+		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)),
+			cmp.Compare(nominated[b.pod.UID], nominated[a.pod.UID]), cmp.Compare(a.since, b.since))
 	})
 	return found
 }
 
 // candidates returns those of the group that wait for the node, which fits them, and whose turn is not over: they were
 // not woken for it since then, or not tried yet. The node is open no more where there are none.
-func (g *group) candidates(node string, nodes Nodes) []*entry {
-	if !nodes.Known(node).Fits(g.asked) {
-		delete(g.open, node)
+func (g *group) candidates(name string, nodes Nodes, node *v1.Node) []*entry {
+	if !nodes.Known(name).Fits(g.asked) {
+		delete(g.open, name)
 		return nil
 	}
 	var found []*entry
-	place, woken := nodes.Place(node), g.open[node].woken
+	place, woken := nodes.Place(name), g.open[name].woken
 	for uid, one := range g.pods {
-		if one.isUnderWay(nodes) || one.wokenFor == node || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
+		waits := one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) && one.mayGo(node)
+		if waits || one.isUnderWay(nodes) || one.wokenFor == name {
 			found = append(found, one)
 		}
 	}
 	if len(found) == 0 {
-		delete(g.open, node)
+		delete(g.open, name)
 	}
 	return found
 }
