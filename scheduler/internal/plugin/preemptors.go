@@ -22,6 +22,15 @@ func (v schedulersView) NominatedNode(pod *v1.Pod) string {
 // IsPaused implements waiting.Scheduler.
 func (v schedulersView) IsPaused(node string) bool { return v.isPaused(node) }
 
+// Nominated implements waiting.Scheduler.
+func (v schedulersView) Nominated(node string) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, one := range v.handle.NominatedPodsForNode(node) {
+		pods = append(pods, one.GetPod())
+	}
+	return pods
+}
+
 // Node implements waiting.Scheduler.
 func (v schedulersView) Node(name string) *v1.Node {
 	node, err := v.nodes.Get(name)
@@ -41,8 +50,7 @@ func (c *core) isPaused(node string) bool {
 func (c *core) disappointed(node string) []*v1.Pod {
 	var found []*v1.Pod
 	resources := c.cluster.Resources()
-	for _, one := range c.handle.NominatedPodsForNode(node) {
-		pod := one.GetPod()
+	for _, pod := range (schedulersView{c}).Nominated(node) {
 		if podapi.AsksForAny(pod, resources) && !c.cluster.WillFit(node, cluster.Ask(pod, resources)) {
 			found = append(found, pod)
 		}

@@ -35,7 +35,8 @@ func (w *world) cards(name string, free int64) {
 	w.nodes.SetShareNode(node)
 }
 
-// BenchmarkCrowd is 5,000 pods that wait for 5,000 nodes. Of each kind a round is all that the waker does in a second.
+// BenchmarkCrowd is what the waker does where 5,000 pods wait for 5,000 nodes: of a change of one of them, of all, and of room
+// for all.
 func BenchmarkCrowd(b *testing.B) {
 	for _, kinds := range []int{1, 16} {
 		name := func(what string) string { return fmt.Sprintf("%s/kinds=%d", what, kinds) }

@@ -40,6 +40,17 @@ func newRefused(names ...string) *world {
 	return w
 }
 
+// Nominated implements Scheduler.
+func (w *world) Nominated(node string) []*v1.Pod {
+	var pods []*v1.Pod
+	for name, of := range w.nominated {
+		if of == node {
+			pods = append(pods, pod(name, "16", 0))
+		}
+	}
+	return pods
+}
+
 // NominatedNode implements Scheduler.
 func (w *world) NominatedNode(pod *v1.Pod) string { return w.nominated[pod.Name] }
 

@@ -33,7 +33,8 @@ type Pods struct {
 // group are pods that ask for the same.
 type group struct {
 	asked *cluster.Asked
-	pods  map[types.UID]*entry
+	// pods are in their order.
+	pods []*entry
 	// open are the nodes that fit the pods since a change, by name.
 	open map[string]*opening
 	// full are the nodes that have changed and do not fit, and where evictions may help pods that were not tried since, by name:
@@ -44,7 +45,23 @@ type group struct {
 }
 
 func newGroup(asked *cluster.Asked) *group {
-	return &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]uint64{}, map[string]help{}}
+	return &group{asked, nil, map[string]*opening{}, map[string]uint64{}, map[string]help{}}
+}
+
+func (g *group) add(one *entry) {
+	place, _ := slices.BinarySearchFunc(g.pods, one, compare)
+	g.pods = slices.Insert(g.pods, place, one)
+}
+
+func (g *group) remove(one *entry) {
+	if place, is := slices.BinarySearchFunc(g.pods, one, compare); is {
+		g.pods = slices.Delete(g.pods, place, place+1)
+	}
+}
+
+// compare is negative where a comes before b: the most important ones first, then those that wait longest.
+func compare(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.since, b.since))
 }
 
 // opening is a change of a node.
@@ -56,9 +73,10 @@ type opening struct {
 }
 
 type entry struct {
-	pod   *v1.Pod
-	group *group
-	since uint64
+	pod      *v1.Pod
+	group    *group
+	priority int32
+	since    uint64
 	// affinity are the labels that the pod needs of a node.
 	affinity nodeaffinity.RequiredNodeAffinity
 	// attempt is the number of its last attempt.
@@ -104,7 +122,10 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 		return
 	}
 	p.added++
-	one := &entry{pod: pod, since: p.added, attempt: attempt, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	one := &entry{
+		pod: pod, priority: podapi.Priority(pod), since: p.added, attempt: attempt,
+		affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
+	}
 	if before != nil {
 		one.since = before.since
 		p.remove(before)
@@ -114,7 +135,8 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 		one.group = newGroup(asked)
 		p.groups[asked.Key()] = one.group
 	}
-	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
+	one.group.add(one)
+	p.pods[pod.UID] = one
 }
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
@@ -153,7 +175,7 @@ func (p *Pods) Remove(uid types.UID) {
 func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
-	delete(one.group.pods, uid)
+	one.group.remove(one)
 	for _, opening := range one.group.open {
 		delete(opening.woken, uid)
 	}
@@ -186,6 +208,8 @@ type Nodes interface {
 type Scheduler interface {
 	// Node returns a node, nil where it is not known.
 	Node(name string) *v1.Node
+	// Nominated returns the pods that are nominated for a node.
+	Nominated(node string) []*v1.Pod
 	// NominatedNode returns the node for which a pod is nominated, empty where others were evicted for it on none.
 	NominatedNode(pod *v1.Pod) string
 	// IsPaused says whether a node takes no pods for a while.
@@ -231,80 +255,4 @@ func (p *Pods) Open() []string {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
-}
-
-// Next returns the pods to wake for a node, as many as fit there together, and each once. Of those that are as important one
-// comes first that is nominated for the node: while it is, the scheduler lets no other pass. A pod whose attempt is under way
-// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change. So does a
-// pod that was woken for this node and not tried yet. One that was woken for another node is left out, until the next
-// round.
-func (p *Pods) Next(node string, nodes Nodes, scheduler Scheduler) []*v1.Pod {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	candidates := p.candidates(node, nodes, scheduler)
-	if len(candidates) == 0 {
-		return nil
-	}
-	left, full := nodes.Known(node).Node(), map[*group]bool{}
-	var woken []*v1.Pod
-	for _, one := range candidates {
-		if full[one.group] || one.wokenFor != "" && one.wokenFor != node {
-			continue
-		}
-		holder, _ := left.Reserve(string(one.pod.UID), one.group.asked.Request)
-		if holder == nil {
-			full[one.group] = true
-			continue
-		}
-		left.Add(holder)
-		if !one.isUnderWay(nodes) && one.wokenFor == "" {
-			one.wokenFor = node
-			one.group.open[node].woken[one.pod.UID] = true
-			woken = append(woken, one.pod)
-		}
-	}
-	return woken
-}
-
-// candidates returns those that wait for the node, in their order.
-func (p *Pods) candidates(node string, nodes Nodes, scheduler Scheduler) []*entry {
-	var found []*entry
-	labels := scheduler.Node(node)
-	for _, group := range p.groups {
-		if _, isOpen := group.open[node]; isOpen {
-			found = append(found, group.candidates(node, nodes, labels)...)
-		}
-	}
-	nominated := map[types.UID]int{}
-	for _, one := range found {
-		if scheduler.NominatedNode(one.pod) == node {
-			nominated[one.pod.UID] = 1
-		}
-	}
-	slices.SortFunc(found, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)),
-			cmp.Compare(nominated[b.pod.UID], nominated[a.pod.UID]), cmp.Compare(a.since, b.since))
-	})
-	return found
-}
-
-// candidates returns those of the group that wait for the node, which fits them, and whose turn is not over: they were
-// not woken for it since then, or not tried yet. The node is open no more where there are none.
-func (g *group) candidates(name string, nodes Nodes, node *v1.Node) []*entry {
-	if !nodes.Known(name).Fits(g.asked) {
-		delete(g.open, name)
-		return nil
-	}
-	var found []*entry
-	place, woken := nodes.Place(name), g.open[name].woken
-	for uid, one := range g.pods {
-		waits := one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) && one.mayGo(node)
-		if waits || one.isUnderWay(nodes) || one.wokenFor == name {
-			found = append(found, one)
-		}
-	}
-	if len(found) == 0 {
-		delete(g.open, name)
-	}
-	return found
 }
