@@ -12,8 +12,10 @@ from tests.e2e.test_dedicated_engine import (
     allocations,
     await_bound_by,
     await_engine,
+    report,
 )
 from tests.e2e.test_scheduler_reconnection import await_reason
+from tests.e2e.traces import traces
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.kube import paths
@@ -91,7 +93,7 @@ def test_the_clusters_own_kube_scheduler_places_pods_by_cards_and_is_as_before_i
     cluster: LocalCluster, product: Product, before: dict[str, str], namespace: str
 ) -> None:
     cluster.kubectl("apply", "-f", RIGHTS)
-    stock = image(cluster)
+    stock, without_us = image(cluster), traces(cluster)
     product.apply(asking("Plugin"))
     ready = product.await_ready("default")
     assert (ready["status"]["backend"], ready["status"]["engine"]) == ("KubeScheduler", "Plugin")
@@ -116,6 +118,8 @@ def test_the_clusters_own_kube_scheduler_places_pods_by_cards_and_is_as_before_i
     product.delete("default")
     assert image(cluster) == stock
     assert files(cluster) == before
+    assert traces(cluster) == without_us
+    assert [entry for entry in report(cluster, "audit", "--residue")["residue"] if not entry["passes"]] == []
 
 
 @pytest.mark.usefixtures("before")

@@ -41,7 +41,7 @@ type Cluster struct {
 	// nodes are those that the ledger knows, by name.
 	nodes   map[string]*node
 	numbers numbers
-	// pods are bound pods whose annotations claim units, or are not believed, as they were read, by UID: few of all pods.
+	// pods are bound pods that have units, or whose annotations are not believed, as they were read, by UID: few of all pods.
 	pods map[types.UID]readPod
 	// adopted are pods that were read at the start and that no watch has shown yet, and since when, by UID.
 	adopted map[types.UID]time.Time
@@ -71,9 +71,9 @@ type readPod struct {
 	pod           *ledger.Pod
 	// doubt is why something of the annotations is not believed.
 	doubt string
-	// priority is the pod's, and mayGo says whether it may be evicted.
-	priority int32
-	mayGo    bool
+	// priority is the pod's, mayGo says whether it may be evicted, and isEnding that it is being deleted.
+	priority        int32
+	mayGo, isEnding bool
 }
 
 // New returns a Cluster that knows nothing.
@@ -197,13 +197,13 @@ func (c *Cluster) read(pod *v1.Pod) (*ledger.Pod, bool) {
 			c.Doubted(pod, known.doubt)
 		}
 	}
-	if !known.pod.ClaimsUnits() && known.doubt == "" {
+	if !known.pod.ClaimsUnits() && known.doubt == "" && c.Holder(pod.UID) == nil {
 		delete(c.pods, pod.UID)
 		return known.pod, false
 	}
 	c.pods[pod.UID] = readPod{
 		pod.ResourceVersion, pod.Spec.NodeName, pod.Annotations, known.pod, known.doubt,
-		podapi.Priority(pod), !podapi.ComesBack(pod),
+		podapi.Priority(pod), !podapi.ComesBack(pod), pod.DeletionTimestamp != nil,
 	}
 	return known.pod, isNew
 }
@@ -362,32 +362,6 @@ func (c *Cluster) Known(name string) *Room {
 			return &Room{node: node}
 		}
 		return nowhere
-	})
-}
-
-// FitsInPlace says whether a request would fit a node, by the ledger alone, once all less important pods have gone that may
-// be evicted; false where the node's policy lets nobody be evicted.
-func (c *Cluster) FitsInPlace(name string, asked *Asked, priority int32) bool {
-	room := c.Known(name)
-	if !room.Preempts() {
-		return false
-	}
-	node := room.Node()
-	less := c.lessImportant(node.Booked(), priority)
-	if len(less) == 0 {
-		return false
-	}
-	node.TakeAway(less...)
-	return node.Fits(asked.Request)
-}
-
-// lessImportant returns those of pods, by UID, that may be evicted for one of a priority.
-func (c *Cluster) lessImportant(uids []string, priority int32) []string {
-	c.mutex.RLock()
-	defer c.mutex.RUnlock()
-	return slices.DeleteFunc(uids, func(uid string) bool {
-		read := c.pods[types.UID(uid)]
-		return !read.mayGo || read.priority >= priority
 	})
 }
 

@@ -247,39 +247,13 @@ func TestNothingIsKeptOfPodsThatSpeakOfNoUnits(t *testing.T) {
 	}
 	shared.Annotations = ordinary.Annotations
 	w.SetPod(shared)
-	if kept, free := len(w.pods), w.free(t, nodeInfo(ordinary, shared)); kept != 0 || free != 8 {
-		t.Errorf("its annotation is taken away: %d pods are kept, free %d", kept, free)
+	w.SetPod(shared)
+	if free := w.free(t, nodeInfo(ordinary, shared)); free != 8 {
+		t.Errorf("its annotation is taken away: free %d", free)
 	}
-}
-
-func TestARequestFitsInPlaceOfThoseThatMayBeEvicted(t *testing.T) {
-	w, yes, low := newWorld(), true, int32(-5)
-	w.report("a", "b")
-	share := *w.ShareNode("gpu-1")
-	share.Preempts = true
-	w.SetShareNode(&share)
-	for _, test := range []struct {
-		name   string
-		change func(*v1.Pod)
-		want   bool
-	}{
-		{"of one that is as important", func(*v1.Pod) {}, false},
-		{"of a less important one", func(pod *v1.Pod) { pod.Spec.Priority = &low }, true},
-		{"of one that would come back", func(pod *v1.Pod) {
-			pod.Spec.Priority = &low
-			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &yes}}
-		}, false},
-	} {
-		changed := bound("a", 8)
-		test.change(changed)
-		w.SetPod(changed)
-		w.SetPod(bound("b", 8))
-		if fits := w.FitsInPlace("gpu-1", asking("8"), 0); fits != test.want {
-			t.Errorf("%s: %v", test.name, fits)
-		}
-		if w.FitsInPlace("gpu-1", asking("16"), 0) {
-			t.Errorf("%s: b is as important", test.name)
-		}
+	w.PodGone(shared.UID)
+	if len(w.pods) > 0 {
+		t.Errorf("it is gone: %d pods are kept", len(w.pods))
 	}
 }
 

@@ -40,6 +40,7 @@ type core struct {
 	note    func(node string)
 	pauses  *pauses.Pauses
 	pods    corelisters.PodLister
+	nodes   corelisters.NodeLister
 	budgets policylisters.PodDisruptionBudgetLister
 	metrics *metrics.Metrics
 	clock   bindcall.Clock
@@ -55,7 +56,8 @@ type core struct {
 	// hasBegun is true once they have all said so.
 	hasBegun  atomic.Bool
 	postponed postponed
-	activator fwk.Handle
+	// handle is that of the first profile.
+	handle fwk.Handle
 }
 
 // Factory makes the plugin of each profile.
@@ -103,13 +105,14 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 
 func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 	made := &core{
-		waiting:   waiting.New(),
-		pods:      handle.SharedInformerFactory().Core().V1().Pods().Lister(),
-		budgets:   handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
-		clock:     clock,
-		slots:     bindcall.NewSlots(),
-		hold:      func(context.Context) (uint64, error) { return 0, nil },
-		activator: handle,
+		waiting: waiting.New(),
+		pods:    handle.SharedInformerFactory().Core().V1().Pods().Lister(),
+		nodes:   handle.SharedInformerFactory().Core().V1().Nodes().Lister(),
+		budgets: handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister(),
+		clock:   clock,
+		slots:   bindcall.NewSlots(),
+		hold:    func(context.Context) (uint64, error) { return 0, nil },
+		handle:  handle,
 	}
 	made.metrics = metrics.New(clock.Now, made.readings)
 	return made
@@ -138,7 +141,7 @@ func (c *core) start(
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	c.synced = append(c.synced, registration.HasSynced)
-	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.cluster.DropShareNode}); err != nil {
+	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.dropShareNode}); err != nil {
 		return err
 	}
 	c.synced = append(c.synced, c.api.shareNodes.HasSynced)
@@ -185,6 +188,12 @@ func (c *core) setShareNode(node *sharenode.Node) {
 	c.cluster.SetShareNode(node)
 }
 
+// dropShareNode says that a node takes no more pods. Who waits for it is looked at.
+func (c *core) dropShareNode(name string) {
+	c.cluster.DropShareNode(name)
+	c.note(name)
+}
+
 // activate has the scheduler try pods that may fit now.
 func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 	byName := make(map[string]*v1.Pod, len(pods))
@@ -192,7 +201,7 @@ func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 		byName[pod.Namespace+"/"+pod.Name] = pod
 	}
 	klog.FromContext(ctx).V(4).Info("Waking pods that may fit a card now", "pods", len(pods))
-	c.activator.Activate(klog.FromContext(ctx), byName)
+	c.handle.Activate(klog.FromContext(ctx), byName)
 }
 
 // podHandler counts the bound pods, and forgets those that wait no more.
@@ -247,17 +256,6 @@ func (c *core) forgetUnlessPending(pod *v1.Pod) {
 	if err != nil || known.UID != pod.UID || known.Spec.NodeName != "" || known.DeletionTimestamp != nil {
 		c.waitsNoMore(pod.UID)
 	}
-}
-
-// isNominated says whether others were evicted for a pod, whose units it waits for; true for one that waits no more.
-func (c *core) isNominated(pod *v1.Pod) bool {
-	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.UID != pod.UID || known.Status.NominatedNodeName != ""
-}
-
-// isPaused says whether a node takes no pods for a while.
-func (c *core) isPaused(node string) bool {
-	return c.pauses.Reason(node) != ""
 }
 
 func (c *core) isSynced() bool {

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,8 +34,11 @@ func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk
 	if !is || !podapi.AsksForAny(gone, p.cluster.Resources()) {
 		return fwk.QueueSkip, nil
 	}
-	if node := cmp.Or(gone.Spec.NodeName, gone.Status.NominatedNodeName); node != "" {
-		p.note(node)
+	switch nominated := gone.Status.NominatedNodeName; {
+	case gone.Spec.NodeName != "":
+		p.note(gone.Spec.NodeName)
+	case nominated != "":
+		p.nominatedNoMore(nominated)
 	}
 	return fwk.QueueSkip, nil
 }

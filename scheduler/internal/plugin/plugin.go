@@ -214,7 +214,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	p.waiting.Remove(pod.UID)
 	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
-		p.note(nominated) // what was held for it there is free
+		p.nominatedNoMore(nominated)
 	}
 	p.wakeNominated(ctx, pod, nodeName)
 	return nil

@@ -86,13 +86,16 @@ func (w *waker) tick(core *core) {
 	w.mutex.Unlock()
 	core.cluster.Expire()
 	core.pauses.Tick()
+	var pods []*v1.Pod
 	for node := range recent {
 		w.waiting.Changed(node, core.cluster)
+		pods = append(pods, core.disappointed(node)...)
 	}
 	for _, node := range w.waiting.Open() {
 		w.wake(node, core)
 	}
-	if pods := w.waiting.Preemptors(core.cluster, core.isNominated, core.isPaused); len(pods) > 0 {
+	pods = append(pods, w.waiting.Preemptors(core.cluster, schedulersView{core})...)
+	if len(pods) > 0 {
 		w.activate(pods)
 	}
 }
@@ -102,7 +105,7 @@ func (w *waker) wake(node string, core *core) {
 	if core.isPaused(node) {
 		return
 	}
-	if pods := w.waiting.Next(node, core.cluster); len(pods) > 0 {
+	if pods := w.waiting.Next(node, core.cluster, schedulersView{core}); len(pods) > 0 {
 		w.activate(pods)
 	}
 }

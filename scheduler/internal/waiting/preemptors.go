@@ -9,116 +9,160 @@ import (
 	"gpushare.io/scheduler/internal/podapi"
 )
 
-// maxLooks is how many times a round asks whether a request would fit a node in the place of others. That takes up to 0.1 ms each,
-// and attempts wait for it meanwhile. What is left over is looked at in the next round.
-const maxLooks = 200
+const (
+	// maxWork is what a round may cost: attempts wait for it meanwhile. What is left over is looked at in the next round.
+	maxWork = 10000
+	// lookWork is for the question from which priority on evictions help on a node. That takes up to 0.1 ms.
+	lookWork = 50
+	// turnRounds is for how many rounds the others wait for one that was woken to evict others and is not tried: something
+	// may keep the scheduler from trying it, such as a claim that is gone.
+	turnRounds = 10
+)
 
 // Preemptors returns the pods to wake because evictions have begun to help them on a node that has changed: a pod as important
 // as they are has gone, or the policy allows evictions. It is called once a round, and of the pods that ask for the same it
-// returns one at most, the most important one whose last attempt is the longest ago. Where evictions go on to help, nobody is
-// woken again until that pod waits no more: whoever was woken in vain is kept away by something else than cards.
-// isNominated says of a pod that others were evicted for it already, isPaused of a node that it takes no pods for a while.
-func (p *Pods) Preemptors(nodes Nodes, isNominated func(*v1.Pod) bool, isPaused func(node string) bool) []*v1.Pod {
+// returns one at most: the most important one whose last attempt is the longest ago. Where that one is tried in vain, something
+// else than cards keeps it away, and the next one's turn comes. Each is woken once until evictions begin to help anew.
+func (p *Pods) Preemptors(nodes Nodes, scheduler Scheduler) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	look := &look{nodes, isNominated, isPaused, maxLooks}
+	look := &look{nodes, scheduler, maxWork}
 	var woken []*v1.Pod
 	for _, group := range p.groups {
 		if one := look.preemptor(group); one != nil {
+			one.isWokenToEvict, one.turn = true, turnRounds
 			woken = append(woken, one.pod)
 		}
 	}
 	return woken
 }
 
-// look is a round of asking for which pods evictions help.
-type look struct {
-	nodes       Nodes
-	isNominated func(*v1.Pod) bool
-	isPaused    func(node string) bool
-	left        int
+// Anew says that a node is kept no more for a pod that was nominated for it: evictions there may help those again that were
+// tried meanwhile.
+func (p *Pods) Anew(node string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, group := range p.groups {
+		delete(group.helped, node)
+	}
 }
 
-// preemptor looks at one full node after the other, until evictions have begun to help a pod on one of them. While another pod
-// of the group may still evict others it looks at none.
+// look is a round of asking for which pods evictions help.
+type look struct {
+	nodes     Nodes
+	scheduler Scheduler
+	left      int
+}
+
+// preemptor looks at one full node after the other, until evictions help a pod on one of them. While another pod of the group
+// may still evict others it looks at none. A node is looked at again until everybody's turn there is over.
 func (l *look) preemptor(g *group) *entry {
 	if len(g.full) == 0 || g.isBusy(l.nodes) {
 		return nil
 	}
-	waiting := l.candidates(g)
+	waiting, kept := l.candidates(g)
 	for node, changedAt := range g.full {
 		if l.left <= 0 {
 			return nil
 		}
-		delete(g.full, node)
-		if l.isPaused(node) { // it changes when the pause ends
+		if kept[node] {
 			continue
 		}
-		if one := l.helped(g, node, changedAt, waiting); one != nil {
-			one.evictsOn, one.isWokenToEvict = node, true
-			return one
+		if !l.scheduler.IsPaused(node) { // else it changes when the pause ends
+			if one := l.helped(g, node, changedAt, waiting); one != nil {
+				return one
+			}
 		}
+		delete(g.full, node)
 	}
 	return nil
 }
 
-// helped returns the first pod that evictions on a node help, and did not when the node was last looked at.
+// helped returns the first pod that evictions on a node help, and that was not tried since they began to.
 func (l *look) helped(g *group, node string, changedAt uint64, waiting []*entry) *entry {
-	before, didHelp := g.helpedFrom[node]
-	from, helps := l.helpsFrom(g, node, waiting)
-	if !helps {
-		delete(g.helpedFrom, node)
+	if len(waiting) == 0 {
 		return nil
 	}
-	g.helpedFrom[node] = from
-	place := l.nodes.Place(node)
-	for _, one := range waiting {
-		priority := podapi.Priority(one.pod)
-		isNew := priority >= from && (!didHelp || priority < before)
-		if isNew && one.attempt <= changedAt && one.refusedBy.Has(place) {
-			return one
-		}
+	l.left -= lookWork
+	from, helps := l.nodes.HelpsFrom(node, g.asked, podapi.Priority(waiting[0].pod))
+	if !helps {
+		delete(g.helped, node)
+		return nil
 	}
-	return nil
-}
-
-// helpsFrom returns the lowest priority of those that wait for which evictions on the node help. They help all higher ones, too.
-func (l *look) helpsFrom(g *group, node string, waiting []*entry) (from int32, helps bool) {
+	began := g.helped[node].now(from, changedAt)
+	g.helped[node] = began
+	place, labels := l.nodes.Place(node), l.scheduler.Node(node)
 	for _, one := range waiting {
-		priority := podapi.Priority(one.pod)
-		if helps && priority == from {
+		since, helps := began.since(podapi.Priority(one.pod))
+		if !helps {
+			break
+		}
+		if one.attempt > since || !one.refusedBy.Has(place) {
 			continue
 		}
 		l.left--
-		if !l.nodes.FitsInPlace(node, g.asked, priority) {
-			break
+		if one.mayGo(labels) {
+			return one
 		}
-		from, helps = priority, true
 	}
-	return from, helps
+	return nil
 }
 
 // candidates returns the pods for which others may be evicted: the most important first, then the one whose last attempt is
-// the longest ago.
-func (l *look) candidates(g *group) []*entry {
-	var found []*entry
+// the longest ago. kept are the nodes for which pods of the group are nominated: it is not known yet what those leave.
+func (l *look) candidates(g *group) (found []*entry, kept map[string]bool) {
+	kept = map[string]bool{}
 	for _, one := range g.pods {
-		if one.refusedBy != nil && podapi.Preempts(one.pod) && !l.isNominated(one.pod) {
+		if nominated := l.scheduler.NominatedNode(one.pod); nominated != "" {
+			kept[nominated] = true
+		} else if one.refusedBy != nil && !one.isWokenToEvict && podapi.Preempts(one.pod) {
 			found = append(found, one)
 		}
 	}
 	slices.SortFunc(found, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)), cmp.Compare(a.attempt, b.attempt))
 	})
-	return found
+	return found, kept
 }
 
-// isBusy says whether one of the group is being tried, or was woken to evict others and not tried yet.
+// isBusy says whether one of the group is being tried, or was woken to evict others and is to be tried first.
 func (g *group) isBusy(nodes Nodes) bool {
 	for _, one := range g.pods {
-		if one.isWokenToEvict || one.isUnderWay(nodes) {
+		if one.turn > 0 || one.isUnderWay(nodes) {
 			return true
 		}
 	}
 	return false
+}
+
+// help says since when evictions on a node help pods, the most important ones first.
+type help []helpStep
+
+// helpStep is for pods of a priority and above, which are not in a step before.
+type helpStep struct {
+	from int32
+	// attempt is the number of the last attempt before evictions began to help.
+	attempt uint64
+}
+
+// now returns the help where evictions help from a priority on now, and those whom they did not help before since an attempt.
+func (h help) now(from int32, attempt uint64) help {
+	for len(h) > 0 && h[len(h)-1].from < from {
+		attempt = h[len(h)-1].attempt
+		h = h[:len(h)-1]
+	}
+	if len(h) > 0 && h[len(h)-1].from == from {
+		return h
+	}
+	return append(h, helpStep{from, attempt})
+}
+
+// since returns the last attempt before evictions began to help pods of a priority; false where they do not.
+func (h help) since(priority int32) (attempt uint64, helps bool) {
+	for _, step := range h {
+		if step.from <= priority {
+			return step.attempt, true
+		}
+	}
+	return 0, false
 }

@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/podapi"
@@ -32,19 +33,35 @@ type Pods struct {
 // group are pods that ask for the same.
 type group struct {
 	asked *cluster.Asked
-	pods  map[types.UID]*entry
+	// pods are in their order.
+	pods []*entry
 	// open are the nodes that fit the pods since a change, by name.
 	open map[string]*opening
-	// full are the nodes that have changed and do not fit, where it is not looked yet whether evictions would help, by name: with
-	// the number of the last attempt before the change.
+	// full are the nodes that have changed and do not fit, and where evictions may help pods that were not tried since, by name:
+	// with the number of the last attempt before the change.
 	full map[string]uint64
-	// helpedFrom are the nodes where evictions helped when they were last looked at, by name: with the lowest priority of a pod
-	// that waited then and that they helped.
-	helpedFrom map[string]int32
+	// helped are the nodes where evictions helped when they were last looked at, by name.
+	helped map[string]help
 }
 
 func newGroup(asked *cluster.Asked) *group {
-	return &group{asked, map[types.UID]*entry{}, map[string]*opening{}, map[string]uint64{}, map[string]int32{}}
+	return &group{asked, nil, map[string]*opening{}, map[string]uint64{}, map[string]help{}}
+}
+
+func (g *group) add(one *entry) {
+	place, _ := slices.BinarySearchFunc(g.pods, one, compare)
+	g.pods = slices.Insert(g.pods, place, one)
+}
+
+func (g *group) remove(one *entry) {
+	if place, is := slices.BinarySearchFunc(g.pods, one, compare); is {
+		g.pods = slices.Delete(g.pods, place, place+1)
+	}
+}
+
+// compare is negative where a comes before b: the most important ones first, then those that wait longest.
+func compare(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.since, b.since))
 }
 
 // opening is a change of a node.
@@ -56,23 +73,36 @@ type opening struct {
 }
 
 type entry struct {
-	pod   *v1.Pod
-	group *group
-	since uint64
+	pod      *v1.Pod
+	group    *group
+	priority int32
+	since    uint64
+	// affinity are the labels that the pod needs of a node.
+	affinity nodeaffinity.RequiredNodeAffinity
 	// attempt is the number of its last attempt.
 	attempt uint64
 	// wokenFor is the node for which it was woken in this round, and not tried since; empty where there is none.
 	wokenFor string
 	// refusedBy are the nodes that refused it then; nil until the attempt has ended.
 	refusedBy *cluster.NodeSet
-	// evictsOn is the node on which it was last woken to evict others; empty where it was on none.
-	evictsOn string
-	// isWokenToEvict says that it was not tried since then.
+	// isWokenToEvict says that it was woken to evict others, and not tried since. turn is for how many more rounds the others of
+	// its group wait for it then.
 	isWokenToEvict bool
+	turn           int
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
 	return e.refusedBy == nil && e.attempt == nodes.Attempts()
+}
+
+// mayGo says whether the pod may be on a node by the node's labels. Our filter comes first: that a node was full says nothing
+// of that.
+func (e *entry) mayGo(node *v1.Node) bool {
+	if node == nil {
+		return true
+	}
+	matches, err := e.affinity.Match(node)
+	return matches && err == nil
 }
 
 // New returns a Pods without any.
@@ -88,11 +118,14 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
-		before.isWokenToEvict = false
+		before.isWokenToEvict, before.turn = false, 0
 		return
 	}
 	p.added++
-	one := &entry{pod: pod, since: p.added, attempt: attempt}
+	one := &entry{
+		pod: pod, priority: podapi.Priority(pod), since: p.added, attempt: attempt,
+		affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
+	}
 	if before != nil {
 		one.since = before.since
 		p.remove(before)
@@ -102,7 +135,8 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 		one.group = newGroup(asked)
 		p.groups[asked.Key()] = one.group
 	}
-	one.group.pods[pod.UID], p.pods[pod.UID] = one, one
+	one.group.add(one)
+	p.pods[pod.UID] = one
 }
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
@@ -141,8 +175,7 @@ func (p *Pods) Remove(uid types.UID) {
 func (p *Pods) remove(one *entry) {
 	uid := one.pod.UID
 	delete(p.pods, uid)
-	delete(one.group.pods, uid)
-	delete(one.group.helpedFrom, one.evictsOn)
+	one.group.remove(one)
 	for _, opening := range one.group.open {
 		delete(opening.woken, uid)
 	}
@@ -162,12 +195,25 @@ func (p *Pods) Len() int {
 type Nodes interface {
 	// Known returns what a node offers now.
 	Known(node string) *cluster.Room
-	// FitsInPlace says whether a request would fit a node once all less important pods have gone that may be evicted.
-	FitsInPlace(node string, asked *cluster.Asked, priority int32) bool
+	// HelpsFrom returns the lowest priority of a pod that a request would fit in the place of less important ones; false where
+	// it is above highest, or there is none.
+	HelpsFrom(node string, asked *cluster.Asked, highest int32) (from int32, helps bool)
 	// Place returns the node as the sets of those that refuse pods have it.
 	Place(node string) cluster.Place
 	// Attempts returns the number of the last attempt. No other can be under way.
 	Attempts() uint64
+}
+
+// Scheduler is what the scheduler knows of pods and nodes besides cards.
+type Scheduler interface {
+	// Node returns a node, nil where it is not known.
+	Node(name string) *v1.Node
+	// Nominated returns the pods that are nominated for a node.
+	Nominated(node string) []*v1.Pod
+	// NominatedNode returns the node for which a pod is nominated, empty where others were evicted for it on none.
+	NominatedNode(pod *v1.Pod) string
+	// IsPaused says whether a node takes no pods for a while.
+	IsPaused(node string) bool
 }
 
 // Changed says that a node has changed.
@@ -183,12 +229,12 @@ func (p *Pods) Changed(node string, nodes Nodes) {
 		delete(group.full, node)
 		switch {
 		case now.Fits(group.asked):
-			delete(group.helpedFrom, node)
+			delete(group.helped, node)
 			group.open[node] = &opening{map[types.UID]bool{}, nodes.Attempts()}
 		case now.Preempts():
 			group.full[node] = nodes.Attempts()
 		default:
-			delete(group.helpedFrom, node)
+			delete(group.helped, node)
 		}
 	}
 }
@@ -199,7 +245,7 @@ func (p *Pods) Open() []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, one := range p.pods {
-		one.wokenFor = ""
+		one.wokenFor, one.turn = "", max(0, one.turn-1)
 	}
 	var nodes []string
 	for _, group := range p.groups {
@@ -209,70 +255,4 @@ func (p *Pods) Open() []string {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
-}
-
-// Next returns the pods to wake for a node, as many as fit there together, and each once. A pod whose attempt is under way
-// keeps its place among them: it may take the room, or be refused by what the scheduler saw before the change. So does a
-// pod that was woken for this node and not tried yet. One that was woken for another node is left out, until the next
-// round.
-func (p *Pods) Next(node string, nodes Nodes) []*v1.Pod {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	candidates := p.candidates(node, nodes)
-	if len(candidates) == 0 {
-		return nil
-	}
-	left, full := nodes.Known(node).Node(), map[*group]bool{}
-	var woken []*v1.Pod
-	for _, one := range candidates {
-		if full[one.group] || one.wokenFor != "" && one.wokenFor != node {
-			continue
-		}
-		holder, _ := left.Reserve(string(one.pod.UID), one.group.asked.Request)
-		if holder == nil {
-			full[one.group] = true
-			continue
-		}
-		left.Add(holder)
-		if !one.isUnderWay(nodes) && one.wokenFor == "" {
-			one.wokenFor = node
-			one.group.open[node].woken[one.pod.UID] = true
-			woken = append(woken, one.pod)
-		}
-	}
-	return woken
-}
-
-// candidates returns those that wait for the node, in their order.
-func (p *Pods) candidates(node string, nodes Nodes) []*entry {
-	var found []*entry
-	for _, group := range p.groups {
-		if _, isOpen := group.open[node]; isOpen {
-			found = append(found, group.candidates(node, nodes)...)
-		}
-	}
-	slices.SortFunc(found, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(podapi.Priority(b.pod), podapi.Priority(a.pod)), cmp.Compare(a.since, b.since))
-	})
-	return found
-}
-
-// candidates returns those of the group that wait for the node, which fits them, and whose turn is not over: they were
-// not woken for it since then, or not tried yet. The node is open no more where there are none.
-func (g *group) candidates(node string, nodes Nodes) []*entry {
-	if !nodes.Known(node).Fits(g.asked) {
-		delete(g.open, node)
-		return nil
-	}
-	var found []*entry
-	place, woken := nodes.Place(node), g.open[node].woken
-	for uid, one := range g.pods {
-		if one.isUnderWay(nodes) || one.wokenFor == node || one.refusedBy != nil && !woken[uid] && one.refusedBy.Has(place) {
-			found = append(found, one)
-		}
-	}
-	if len(found) == 0 {
-		delete(g.open, node)
-	}
-	return found
 }

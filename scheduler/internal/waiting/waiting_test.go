@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"gpushare.io/scheduler/internal/allocation"
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/ledger"
@@ -25,10 +24,12 @@ type world struct {
 	pods  *Pods
 	// isPaused says that the node takes no pods for a while.
 	isPaused bool
+	// nominated are the nodes for which pods are nominated, by pod.
+	nominated map[string]string
 }
 
 func newWorld() *world {
-	w := &world{nodes: cluster.New(time.Now, func(string) {}), pods: New()}
+	w := &world{nodes: cluster.New(time.Now, func(string) {}), pods: New(), nominated: map[string]string{}}
 	w.report(16)
 	return w
 }
@@ -79,7 +80,7 @@ func (w *world) change(free int64) []string {
 func (w *world) next() []string {
 	w.pods.Open()
 	var names []string
-	for _, pod := range w.pods.Next("gpu-1", w.nodes) {
+	for _, pod := range w.pods.Next("gpu-1", w.nodes, w) {
 		names = append(names, pod.Name)
 	}
 	return names
@@ -237,130 +238,6 @@ func TestAPodThatAsksForSomethingElseNow(t *testing.T) {
 	expect(t, "4 units", w.change(4), "a")
 }
 
-// occupied has a pod of a priority have all units of the node, where it may be evicted.
-func (w *world) occupied(priority int32) {
-	holder := pod("holder", "16", priority)
-	holder.Spec.NodeName = "gpu-1"
-	holder.Annotations = map[string]string{allocation.Annotation: `{"node":"gpu-1","uid":"holder",` +
-		`"at":"2026-11-21T10:00:00Z","unit":"1Gi","containers":{"main":{"GPU-0":16}}}`}
-	w.nodes.SetPod(holder)
-	card := sharenode.Card{
-		UUID: "GPU-0", Units: 16, Allocated: 16, IsHealthy: true,
-		Holders: []sharenode.Holder{{UID: "holder", Units: 16, Least: 16}},
-	}
-	w.nodes.SetShareNode(&sharenode.Node{
-		Name: "gpu-1", Cards: []sharenode.Card{card}, Resources: []cards.Resource{memory}, Preempts: true,
-	})
-	w.pods.Changed("gpu-1", w.nodes)
-}
-
-// newRefused has pods of priority 10 wait for the node, whose units a pod has that is as important.
-func newRefused(names ...string) *world {
-	w := newWorld()
-	w.occupied(10)
-	for _, name := range names {
-		w.try(pod(name, "16", 10))
-	}
-	return w
-}
-
-// preemptors begins a round.
-func (w *world) preemptors() []string {
-	var names []string
-	isNominated := func(pod *v1.Pod) bool { return pod.Name == "nominated" }
-	isPaused := func(string) bool { return w.isPaused }
-	for _, pod := range w.pods.Preemptors(w.nodes, isNominated, isPaused) {
-		names = append(names, pod.Name)
-	}
-	return names
-}
-
-func TestTheMostImportantIsWokenOnceEvictionsHelp(t *testing.T) {
-	w, never, policy := newWorld(), pod("never", "16", 30), v1.PreemptNever
-	never.Spec.PreemptionPolicy = &policy
-	w.occupied(10)
-	for _, one := range []*v1.Pod{never, pod("nominated", "16", 30), pod("less", "16", 5), pod("a", "16", 8), pod("b", "16", 10)} {
-		w.try(one)
-	}
-	w.occupied(10)
-	expect(t, "nobody is less important", w.preemptors())
-	w.occupied(7)
-	expect(t, "the most important", w.preemptors(), "b")
-	expect(t, "nothing has changed", w.preemptors())
-	w.pods.Remove("b") // it is bound
-	w.occupied(7)
-	expect(t, "evictions help the next one as well", w.preemptors(), "a")
-	w.pods.Refused("less", cluster.NamedNodes([]string{"gpu-2"}), w.nodes)
-	w.pods.Remove("a")
-	w.occupied(4)
-	expect(t, "it waits for another node", w.preemptors())
-}
-
-func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
-	w := newRefused("a", "b")
-	w.occupied(5)
-	expect(t, "the first", w.preemptors(), "a")
-	w.try(pod("a", "16", 10)) // in vain: another plugin refuses the node
-	for range 3 {
-		w.occupied(5)
-		expect(t, "evictions helped before", w.preemptors())
-	}
-	w.occupied(10)
-	expect(t, "nobody is less important", w.preemptors())
-	w.occupied(5)
-	expect(t, "they help again: the one whose last attempt is the longest ago", w.preemptors(), "b")
-}
-
-func TestALessImportantOneIsWokenWhenEvictionsBeginToHelpIt(t *testing.T) {
-	w := newWorld()
-	w.occupied(7)
-	w.try(pod("a", "16", 10))
-	w.try(pod("b", "16", 6))
-	w.occupied(7)
-	expect(t, "the more important one", w.preemptors(), "a")
-	w.try(pod("a", "16", 10)) // in vain
-	w.occupied(5)
-	expect(t, "the less important one", w.preemptors(), "b")
-}
-
-func TestAChangeDuringAnAttemptIsLookedAtAfterIt(t *testing.T) {
-	w, a := newWorld(), pod("a", "16", 10)
-	w.occupied(10)
-	w.begin(a)
-	w.occupied(5)
-	expect(t, "it is being tried", w.preemptors())
-	w.pods.Refused(a.UID, cluster.NamedNodes([]string{"gpu-1"}), w.nodes)
-	expect(t, "by what was before the change", w.preemptors(), "a")
-}
-
-func TestNobodyElseIsWokenUntilTheWokenOneIsTried(t *testing.T) {
-	w := newRefused("a", "b")
-	w.occupied(5)
-	expect(t, "the first", w.preemptors(), "a")
-	w.occupied(10)
-	w.occupied(5)
-	expect(t, "a is not tried yet", w.preemptors())
-	w.pods.Remove("a")
-	expect(t, "then the second", w.preemptors(), "b")
-}
-
-func TestNobodyIsWokenForAPausedNode(t *testing.T) {
-	w := newRefused("a")
-	w.isPaused = true
-	w.occupied(5)
-	expect(t, "it takes no pods", w.preemptors())
-	w.isPaused = false
-	w.pods.Changed("gpu-1", w.nodes)
-	expect(t, "it takes pods again", w.preemptors(), "a")
-}
-
-func TestWhatAnAttemptSawWakesNobody(t *testing.T) {
-	w := newRefused("a")
-	w.occupied(5)
-	w.try(pod("a", "16", 10))
-	expect(t, "the attempt came after the change", w.preemptors())
-}
-
 // on has a node with one card of 16 units, all of them free.
 func (w *world) on(name string) {
 	card := sharenode.Card{UUID: "GPU-0", Units: 16, IsHealthy: true}
@@ -379,7 +256,7 @@ func TestNodesThatAreFreeAtTheSameTimeWakeOneEach(t *testing.T) {
 	woken := map[string]string{}
 	for _, node := range []string{"gpu-2", "gpu-3", "gpu-4"} {
 		w.on(node)
-		for _, pod := range w.pods.Next(node, w.nodes) {
+		for _, pod := range w.pods.Next(node, w.nodes, w) {
 			woken[pod.Name] = node
 		}
 	}
@@ -395,9 +272,36 @@ func TestAPodThatIsWokenKeepsItsPlaceUntilItIsTried(t *testing.T) {
 	w.try(pod("b", "16", 0))
 	expect(t, "the first", w.change(16), "a")
 	w.pods.Changed("gpu-1", w.nodes)
-	if again := w.pods.Next("gpu-1", w.nodes); len(again) > 0 {
+	if again := w.pods.Next("gpu-1", w.nodes, w); len(again) > 0 {
 		t.Errorf("woken although a may take the card: %v", again[0].Name)
 	}
 	w.try(pod("a", "16", 0)) // another plugin refuses it
 	expect(t, "the second", w.next(), "b")
+}
+
+func TestRoomInOnePoolWakesNobodyOfAnother(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	for _, name := range []string{"a", "b", "c"} {
+		w.try(elsewhere(name, 10))
+	}
+	w.try(pod("d", "16", 0))
+	expect(t, "the card is free", w.change(16), "d")
+	w.try(elsewhere("e", 10))
+	w.pods.Remove("d")
+	expect(t, "again", w.change(16))
+	if open := w.pods.Open(); len(open) > 0 {
+		t.Errorf("open: %v", open)
+	}
+}
+
+// While one is nominated for a node the scheduler refuses the others there.
+func TestOneThatIsNominatedForTheNodeComesFirst(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	for _, name := range []string{"older", "nominated"} {
+		w.try(pod(name, "16", 0))
+	}
+	w.nominated["nominated"] = "gpu-1"
+	expect(t, "it was evicted for", w.change(16), "nominated")
 }

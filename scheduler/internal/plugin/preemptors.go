@@ -1,0 +1,65 @@
+package plugin
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/podapi"
+)
+
+// schedulersView implements waiting.Scheduler by the watches of the scheduler.
+type schedulersView struct{ *core }
+
+// NominatedNode implements waiting.Scheduler.
+func (v schedulersView) NominatedNode(pod *v1.Pod) string {
+	known, err := v.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return ""
+	}
+	return known.Status.NominatedNodeName
+}
+
+// IsPaused implements waiting.Scheduler.
+func (v schedulersView) IsPaused(node string) bool { return v.isPaused(node) }
+
+// Nominated implements waiting.Scheduler.
+func (v schedulersView) Nominated(node string) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, one := range v.handle.NominatedPodsForNode(node) {
+		pods = append(pods, one.GetPod())
+	}
+	return pods
+}
+
+// Node implements waiting.Scheduler.
+func (v schedulersView) Node(name string) *v1.Node {
+	node, err := v.nodes.Get(name)
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+// isPaused says whether a node takes no pods for a while.
+func (c *core) isPaused(node string) bool {
+	return c.pauses.Reason(node) != ""
+}
+
+// disappointed returns the pods that are nominated for a node and will not fit there, whatever is released. No room that comes
+// free would wake them, and others may be evicted for them elsewhere.
+func (c *core) disappointed(node string) []*v1.Pod {
+	var found []*v1.Pod
+	resources := c.cluster.Resources()
+	for _, pod := range (schedulersView{c}).Nominated(node) {
+		if podapi.AsksForAny(pod, resources) && !c.cluster.WillFit(node, cluster.Ask(pod, resources)) {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+// nominatedNoMore says that a node is not kept any more for a pod that was nominated for it: others may fit it.
+func (c *core) nominatedNoMore(node string) {
+	c.waiting.Anew(node)
+	c.note(node)
+}

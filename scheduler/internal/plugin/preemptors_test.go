@@ -1,0 +1,84 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"gpushare.io/scheduler/internal/sharenode"
+)
+
+// Cards alone would let the first one evict others. What keeps it away are processors, of which nothing wakes the second one.
+func TestTheNextOneIsTriedWhereTheFirstIsKeptAwayBySomethingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 8, "uid-equal", 0, 8))
+	w.create("low", 8, on("gpu-1", "GPU-0", 8))
+	w.create("equal", 8, priority(10), on("gpu-1", "GPU-0", 8))
+	w.waitSeen("equal", true)
+	w.create("greedy", 16, priority(10), func(pod *v1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000")
+	})
+	w.waitRefused("greedy")
+	w.create("important", 16, priority(10))
+	w.waitRefused("important")
+	time.Sleep(2 * tickTime)
+	w.delete("equal")
+	w.report(node("gpu-1", 1, "uid-low", 0, 8))
+	w.eventually("low is evicted", func() bool { return w.pod("low") == nil })
+	w.report(node("gpu-1", 1))
+	w.waitBound("important")
+}
+
+// The labels of its node are known without an attempt.
+func TestWhoMayNotBeOnANodeIsNotTriedToEvictOthersThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 8, "uid-equal", 0, 8))
+	w.create("low", 8, on("gpu-1", "GPU-0", 8))
+	w.create("equal", 8, priority(10), on("gpu-1", "GPU-0", 8))
+	w.waitSeen("equal", true)
+	w.create("elsewhere", 16, priority(10), elsewhereOnly)
+	w.rest(func() {
+		w.delete("equal")
+		w.report(node("gpu-1", 1, "uid-low", 0, 8))
+	}, "elsewhere")
+}
+
+// A pod is evicted on gpu-1 for an important one. Before it has ended the node cannot take that one any more.
+func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
+	sick := node("gpu-1", 1, "uid-low", 0, 16)
+	sick.Cards[0].IsHealthy = false
+	for name, happens := range map[string]func(*world){
+		"the node shares no cards any more": func(w *world) { w.factory.core.dropShareNode("gpu-1") },
+		"its card is sick":                  func(w *world) { w.report(sick) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.timing.Retry = patience
+			s.create("low", 16, priority(-5), on("gpu-1", "GPU-0", 16))
+			s.create("other", 16, on("gpu-2", "GPU-0", 16))
+			end := s.linger("low")
+			w := s.start(node("gpu-1", 1, "uid-low", 0, 16), node("gpu-2", 1, "uid-other", 0, 16))
+			w.lead()
+			w.create("important", 16, priority(10))
+			w.eventually("it waits for gpu-1", func() bool {
+				return w.pod("important").Status.NominatedNodeName == "gpu-1" && w.pod("low").DeletionTimestamp != nil
+			})
+			time.Sleep(2 * tickTime)
+			happens(w)
+			end()
+			w.waitSeen("low", false)
+			if name == "its card is sick" {
+				gone := node("gpu-1", 1)
+				gone.Cards = append([]sharenode.Card(nil), sick.Cards...)
+				gone.Cards[0].Holders, gone.Cards[0].Allocated = nil, 0
+				w.report(gone)
+			}
+			w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+			w.report(node("gpu-2", 1))
+			w.waitBound("important")
+		})
+	}
+}
