@@ -18,7 +18,7 @@ from chaos.proxy.framing import framing, status_object
 from chaos.proxy.streams import Changes, Stream
 from gpushare_core.kube.credentials import Credentials
 
-_OF_ONE_CONNECTION = {"host", "connection", "transfer-encoding", "content-length"}
+_OF_ONE_CONNECTION = {"accept-encoding", "host", "connection", "transfer-encoding", "content-length"}
 _MAX_BODY = 2**24
 _PIECES = 8
 """In which the answer of a slow call comes."""
@@ -174,7 +174,8 @@ class ApiProxy:
             return given_up(request)
 
     def _open(self, request: web.Request, body: bytes) -> Any:
-        headers = kept(request.headers)
+        # Of what is compressed it cannot be told where an event ends.
+        headers = {**kept(request.headers), "Accept-Encoding": "identity"}
         if self.logs_in:
             headers.pop("Authorization", None)
             if token := self.upstream.token():

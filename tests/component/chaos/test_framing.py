@@ -45,10 +45,11 @@ def test_an_expired_watch_says_so_in_protobuf() -> None:
 
 
 async def test_a_frame_passes_while_the_watch_is_open() -> None:
-    """None of its bytes need be a newline."""
+    """None of its bytes need be a newline, and it comes as it is though its program takes gzip."""
     frame, done = b"\x00\x00\x00\x02ab", asyncio.Event()
 
     async def watch(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Accept-Encoding"] == "identity"
         response = web.StreamResponse(headers={"Content-Type": f"{PROTOBUF};stream=watch"})
         await response.prepare(request)
         await response.write(frame)
