@@ -61,7 +61,7 @@ class Page {
       (message) => {
         const began = performance.now();
         const changed = this.cluster.apply(message);
-        this.draw(message.whole ? new Set() : changed);
+        this.draw(changed);
         this.lastRedraw = performance.now() - began;
       },
       (isGone) => {
@@ -176,8 +176,8 @@ class Page {
     if (this.asked === asked) this.detail();
   }
 
-  /** @param {Set<string>} [changed] names of nodes */
-  draw(changed = new Set()) {
+  /** @param {Card[]} [changed] those to point out */
+  draw(changed = []) {
     const { cluster, view } = this;
     const matches = matcher(view);
     this.names = namespaces(cluster.nodes.values());
@@ -246,7 +246,7 @@ class Page {
 
   /**
    * @param {((card: Card) => boolean) | null} matches
-   * @param {Set<string>} changed
+   * @param {Card[]} changed
    */
   stage(matches, changed) {
     const { cluster, view } = this;
@@ -263,9 +263,8 @@ class Page {
     }
     const palette = new Palette(this.isDark ? DARK : LIGHT, view.color, this.names);
     this.legend(palette);
-    const moved = [...changed].flatMap((name) => cluster.nodes.get(name)?.cards ?? []);
     byId("canvas", HTMLCanvasElement).setAttribute("aria-label", `Map of ${cluster.nodes.size} nodes, coloured by ${NAMES[view.color]}`);
-    this.map.show({ racks: racks(cluster.ordered, this.group), palette, matches, size: view.size, selected: view.card }, moved);
+    this.map.show({ racks: racks(cluster.ordered, this.group), palette, matches, size: view.size, selected: view.card }, changed);
   }
 
   /** @param {Palette} palette */

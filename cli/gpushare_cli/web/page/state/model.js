@@ -119,21 +119,23 @@ export class Cluster {
   }
 
   /**
-   * Takes over a snapshot or what changed, and returns the names of the nodes that changed.
+   * Takes over a snapshot or what changed, and returns the cards on which pods, or that themselves, changed.
    * @param {Message} message
-   * @returns {Set<string>}
+   * @returns {Card[]}
    */
   apply(message) {
-    const changed = new Set(message.removed);
+    /** @type {Card[]} */
+    const changed = [];
     if (message.whole) this.nodes.clear();
     for (const name of message.removed) this.nodes.delete(name);
     for (const row of message.nodes) {
-      this.nodes.set(row.name, new ClusterNode(row));
-      changed.add(row.name);
+      const [before, node] = [this.nodes.get(row.name), new ClusterNode(row)];
+      if (before) changed.push(...node.cards.filter((card, at) => differs(card, before.cards[at])));
+      this.nodes.set(row.name, node);
     }
     Object.assign(this.parts, message.parts);
     this.version = message.version;
-    if (changed.size || message.whole) this.sorted = null;
+    if (message.whole || message.nodes.length || message.removed.length) this.sorted = null;
     return changed;
   }
 
@@ -142,6 +144,14 @@ export class Cluster {
     this.sorted ??= [...this.nodes.values()].sort((one, other) => ORDER.compare(one.name, other.name));
     return this.sorted;
   }
+}
+
+/**
+ * @param {Card} card
+ * @param {Card | undefined} before
+ */
+function differs(card, before) {
+  return card.heldUnits !== before?.heldUnits || card.state !== before.state || card.holders.length !== before.holders.length;
 }
 
 export const ORDER = new Intl.Collator("en", { numeric: true });
