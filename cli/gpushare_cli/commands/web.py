@@ -54,12 +54,14 @@ async def _find(session: Session, options: Namespace) -> ServedPage:
         now=session.now,
     )
     session.progress.doing("reading GPUShareNodes and pods")
-    await gathering.first()
-    async with serving(session.client, publication, port=options.port, now=session.now) as page:
-        report = ServedPage(url=page.guard.url)
-        session.announce(report)
-        await gathering.run()
-    return report
+    try:
+        await gathering.first()
+        async with serving(session.client, publication, port=options.port, now=session.now) as page:
+            report = ServedPage(url=page.guard.url)
+            session.announce(report)
+            await gathering.run()
+    finally:
+        await reader.close()
 
 
 def _view(report: ServedPage, _page: OutputPage) -> Iterable[RenderableType]:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
+from typing import Never
 
 import msgspec
 
 from gpushare_cli.decide.status import StatusReport, status_report
-from gpushare_cli.decide.web.node_rows import NodeRow, node_rows
+from gpushare_cli.decide.web.node_rows import PageRow, node_rows
 from gpushare_cli.decide.web.page_lists import Freshness, PageTitle, page_problem, waiting_list
 from gpushare_cli.decide.web.page_state import PageState
 from gpushare_cli.errors import CannotLookError
@@ -68,14 +69,14 @@ class Gathering:
     rack_label: str
     now: Callable[[], datetime]
     pause: float = PAUSE_SECONDS
-    _rows: dict[str, NodeRow] = field(default_factory=dict)
+    _rows: dict[str, PageRow] = field(default_factory=dict)
     _read_at: str = ""
 
     async def first(self) -> None:
         """Raises one of ``TROUBLES``: what is wrong from the start stays wrong."""
         await self._round()
 
-    async def run(self) -> None:
+    async def run(self) -> Never:
         """Never ends. What cannot be read is published, and tried again."""
         while True:
             began = time.process_time()
@@ -101,7 +102,7 @@ class Gathering:
         )
         give_back()
 
-    def _decided(self, found: PageRound) -> tuple[dict[str, NodeRow], StatusReport]:
+    def _decided(self, found: PageRound) -> tuple[dict[str, PageRow], StatusReport]:
         return node_rows(found.reading, self._rows), status_report(found.facts)
 
     def _title(self, found: PageRound) -> PageTitle:

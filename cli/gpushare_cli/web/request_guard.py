@@ -31,7 +31,7 @@ SECURITY_HEADERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RequestRefusal:
     status: HTTPStatus
     text: str
 
@@ -49,18 +49,18 @@ class RequestGuard:
     def url(self) -> str:
         return f"http://{self.host}/{self.token}/"
 
-    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
+    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> RequestRefusal | None:
         """Returns None for a request that is answered. ``headers``: of any case, as HTTP has them."""
         if headers.get("Host", "") != self.host:
-            return Refusal(HTTPStatus.MISDIRECTED_REQUEST, f"this page is at http://{self.host} alone")
+            return RequestRefusal(HTTPStatus.MISDIRECTED_REQUEST, f"this page is at http://{self.host} alone")
         if headers.get("Origin", f"http://{self.host}") != f"http://{self.host}":
-            return Refusal(HTTPStatus.FORBIDDEN, "another site asks")
+            return RequestRefusal(HTTPStatus.FORBIDDEN, "another site asks")
         if headers.get("Sec-Fetch-Site", "none") not in ALLOWED_SITES:
-            return Refusal(HTTPStatus.FORBIDDEN, "another site asks")
+            return RequestRefusal(HTTPStatus.FORBIDDEN, "another site asks")
         if not self.knows_token(path):
-            return Refusal(HTTPStatus.NOT_FOUND, "open the address that kubectl gpushare web has printed")
+            return RequestRefusal(HTTPStatus.NOT_FOUND, "open the address that kubectl gpushare web has printed")
         if method != "GET":
-            return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this page changes nothing: GET alone")
+            return RequestRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this page changes nothing: GET alone")
         return None
 
     def knows_token(self, path: str) -> bool:

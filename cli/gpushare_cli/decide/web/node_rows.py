@@ -35,13 +35,13 @@ class RowSource(NamedTuple):
     groups: tuple[tuple[str, str], ...]
 
 
-class NodeRow(NamedTuple):
+class PageRow(NamedTuple):
     source: RowSource
     text: bytes
     """JSON of a ``PageNode``."""
 
 
-def node_rows(reading: PageReading, before: Mapping[str, NodeRow]) -> dict[str, NodeRow]:
+def node_rows(reading: PageReading, before: Mapping[str, PageRow]) -> dict[str, PageRow]:
     """Returns the row of each node; those of ``before`` where nothing that they follow from changed."""
     sources = _sources(reading)
     changed = [
@@ -66,10 +66,10 @@ def _sources(reading: PageReading) -> dict[str, RowSource]:
 
 def _made(
     reading: PageReading, sources: Mapping[str, RowSource], names: Collection[str]
-) -> dict[str, NodeRow]:
+) -> dict[str, PageRow]:
     part = replace(reading.cluster, share_nodes=[reading.nodes[name] for name in names])
     return {
-        node.name: NodeRow(
+        node.name: PageRow(
             sources[node.name],
             msgspec.json.encode(page_node(node, dict(sources[node.name].groups))),
         )

@@ -17,7 +17,7 @@ MAX_NAMES = 50
 """Of what a problem is about; their number is of all."""
 
 
-class WaitingPod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PageWaitingPod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     namespace: str
     name: str
     since: str = ""
@@ -30,7 +30,7 @@ class WaitingPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 class WaitingList(Struct, frozen=True, kw_only=True, rename="camel"):
     total: int
-    pods: Sequence[WaitingPod]
+    pods: Sequence[PageWaitingPod]
     """The oldest first."""
 
 
@@ -78,9 +78,9 @@ def waiting_list(unplaced: Iterable[UnplacedPod], pending: "Iterable[PendingPod]
     return WaitingList(total=len(pods), pods=shown)
 
 
-def _waiting(pod: UnplacedPod, known: "PendingPod | None") -> WaitingPod:
+def _waiting(pod: UnplacedPod, known: "PendingPod | None") -> PageWaitingPod:
     units = {asked.name: asked.total for asked in known.request.resources} if known else {}
-    return WaitingPod(
+    return PageWaitingPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         since=pod.metadata.creation_timestamp,

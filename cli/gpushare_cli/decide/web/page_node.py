@@ -9,7 +9,7 @@ from gpushare_cli.decide.inspection.shared_card import CardHolder, HolderState, 
 from gpushare_cli.decide.inspection.shared_node import SharedNode
 
 
-class CardState(StrEnum):
+class PageCardState(StrEnum):
     """The first that applies."""
 
     SICK = "Sick"
@@ -33,7 +33,7 @@ class PageHolder(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 class PageCard(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     index: int
     uuid: str
-    state: str = CardState.OPEN
+    state: str = PageCardState.OPEN
     reason: str = ""
     """Why it is not open."""
     serves: str = ""
@@ -92,14 +92,14 @@ def _card(card: SharedCard, node: SharedNode) -> PageCard:
     )
 
 
-def _state(card: SharedCard, node: SharedNode) -> tuple[CardState, str]:
+def _state(card: SharedCard, node: SharedNode) -> tuple[PageCardState, str]:
     if not card.healthy:
-        return CardState.SICK, (card.fault.message if card.fault else "") or card.health_reason
+        return PageCardState.SICK, (card.fault.message if card.fault else "") or card.health_reason
     if card.cordoned:
-        return CardState.CORDONED, card.cordon_reason
+        return PageCardState.CORDONED, card.cordon_reason
     if not node.takes_pods:
-        return CardState.CLOSED, node.closed_reason
-    return CardState.OPEN, ""
+        return PageCardState.CLOSED, node.closed_reason
+    return PageCardState.OPEN, ""
 
 
 def _holder(holder: CardHolder) -> PageHolder:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -84,11 +83,12 @@ class FollowedNodes:
 
     async def forget(self) -> None:
         """After a time in which nothing could be read: the next ``refresh`` lists anew."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await self._task
+        if task := self._task:
             self._task = None
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # looked at: what is wrong the next ``refresh`` says
 
 
 def _named(raw: Raw) -> NamedRaw:

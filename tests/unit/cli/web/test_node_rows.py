@@ -7,7 +7,7 @@ import pytest
 from tests.samples.shared_cards import card, pending_pod_object, raw, reading, share, share_node_object
 
 from gpushare_cli.decide.web import node_rows as module
-from gpushare_cli.decide.web.node_rows import NodeRow, PageReading, node_rows
+from gpushare_cli.decide.web.node_rows import PageRow, PageReading, node_rows
 from gpushare_core.text.json_object import Json
 
 RACK = "topology.kubernetes.io/rack"
@@ -26,7 +26,7 @@ def node(name: str, *held: Json, **more: Any) -> Json:
     return share_node_object(name, card(0, 16, *held, node=name, **more))
 
 
-def shown(row: NodeRow) -> Any:
+def shown(row: PageRow) -> Any:
     return json.loads(row.text)
 
 
