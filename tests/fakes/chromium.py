@@ -155,13 +155,12 @@ class Tab:
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
-    async def until(self, condition: str, within: float = WITHIN) -> Any:
-        """Returns the value of an expression as soon as it is true."""
+    async def until(self, condition: str, within: float = WITHIN) -> None:
+        """Waits until an expression is true, as JavaScript has it."""
         deadline = time.monotonic() + within
-        while not (value := await self.evaluate(condition)):
+        while not await self.evaluate(f"Boolean({condition})"):
             assert time.monotonic() < deadline, f"waited {within:g} s for {condition}; {self.complaints()}"
             await asyncio.sleep(0.05)
-        return value
 
     async def text(self, selector: str) -> str:
         return str(await self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))

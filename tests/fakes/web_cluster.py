@@ -29,7 +29,9 @@ class WebCluster:
     """``objects``: collection -> name, with the namespace before it -> object."""
 
     port: int = field(default_factory=unused_port)
-    objects: dict[str, dict[str, Json]] = field(default_factory=lambda: {NODES: {}, PODS: {}, SHARE_NODES: {}})
+    objects: dict[str, dict[str, Json]] = field(
+        default_factory=lambda: {NODES: {}, PODS: {}, SHARE_NODES: {}}
+    )
     refused: int = 0
     """Status of every answer; 0: none is refused."""
     asked: list[str] = field(default_factory=list)
@@ -55,7 +57,8 @@ class WebCluster:
         self.put(SHARE_NODES, share_node)
         named = {label.replace("_", "."): value for label, value in labels.items()}
         self.put(
-            NODES, {"metadata": {"name": share_node["metadata"]["name"], "labels": named}, "spec": {}, "status": {}}
+            NODES,
+            {"metadata": {"name": share_node["metadata"]["name"], "labels": named}, "spec": {}, "status": {}},
         )
 
     def delete(self, collection: str, key: str) -> None:
@@ -92,7 +95,9 @@ class WebCluster:
             return await self._watch(request)
         if name:
             return web.json_response({"code": 404, "reason": "NotFound", "message": "not found"}, status=404)
-        return web.json_response({"metadata": {"resourceVersion": str(self._version)}, "items": self._items(request)})
+        return web.json_response(
+            {"metadata": {"resourceVersion": str(self._version)}, "items": self._items(request)}
+        )
 
     def _items(self, request: web.Request) -> list[Json]:
         namespace = request.path.removeprefix("/api/v1/namespaces/").removesuffix("/pods")

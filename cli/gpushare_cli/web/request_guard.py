@@ -58,7 +58,9 @@ class RequestGuard:
         if headers.get("Sec-Fetch-Site", "none") not in ALLOWED_SITES:
             return RequestRefusal(HTTPStatus.FORBIDDEN, "another site asks")
         if not self.knows_token(path):
-            return RequestRefusal(HTTPStatus.NOT_FOUND, "open the address that kubectl gpushare web has printed")
+            return RequestRefusal(
+                HTTPStatus.NOT_FOUND, "open the address that kubectl gpushare web has printed"
+            )
         if method != "GET":
             return RequestRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this page changes nothing: GET alone")
         return None

@@ -20,7 +20,9 @@ WITHIN = 20.0
 
 
 @asynccontextmanager
-async def served(cluster: WebCluster, *, rack_label: str = "", between: float = 0.05) -> AsyncIterator[PageServer]:
+async def served(
+    cluster: WebCluster, *, rack_label: str = "", between: float = 0.05
+) -> AsyncIterator[PageServer]:
     async with KubeClient(cluster.credentials(), timeout=2.0) as client:
         reader = PageReader(client=client, now=utc_now, rack_label=rack_label)
         publication = Publication()

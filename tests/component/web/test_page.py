@@ -114,7 +114,9 @@ async def test_a_pod_that_starts_is_seen_at_once(cluster: WebCluster, tab: Tab) 
         await tab.open(page.guard.url)
         await tab.until(READY)
         before = await figures(tab)
-        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2")))
+        cluster.put(
+            SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
+        )
         cluster.delete(PODS, "team-b/large")
         await tab.until("document.querySelector('#figures').innerText.includes('14/48')", within=5)
         await tab.until("document.querySelector('#waiting').innerText.includes('No pod waits')", within=5)
@@ -124,11 +126,20 @@ async def test_a_pod_that_starts_is_seen_at_once(cluster: WebCluster, tab: Tab) 
 
 async def test_names_never_become_html(cluster: WebCluster, tab: Tab) -> None:
     held = share(f"{MARKUP.replace('/', '')}/{MARKUP}", 3)
-    evil = share_node_object(MARKUP, card(0, 16, held, node=MARKUP, model=MARKUP, health=MARKUP, healthReason=MARKUP))
+    evil = share_node_object(
+        MARKUP, card(0, 16, held, node=MARKUP, model=MARKUP, health=MARKUP, healthReason=MARKUP)
+    )
     cluster.put_node(evil, **{RACK: MARKUP})
     cluster.put(PODS, pending_pod_object(f"team-b/{MARKUP}", 17, message=MARKUP))
     async with served(cluster, rack_label=RACK) as page:
-        for view in ("", "view=table", f"card={MARKUP}/0", f"why=team-b/{MARKUP}", f"query={MARKUP}", "color=namespace"):
+        for view in (
+            "",
+            "view=table",
+            f"card={MARKUP}/0",
+            f"why=team-b/{MARKUP}",
+            f"query={MARKUP}",
+            "color=namespace",
+        ):
             await tab.open("about:blank")
             await tab.open(f"{page.guard.url}#{view}")
             await tab.until(READY)

@@ -68,7 +68,12 @@ async def test_whom_it_answers(
 
 async def test_a_guessed_token_gets_nothing(cluster: WebCluster) -> None:
     async with served(cluster) as page, aiohttp.ClientSession() as session:
-        for path in ("", page.guard.token[:-1] + "/", f"{page.guard.token}x/snapshot", f"x/{page.guard.token}/"):
+        for path in (
+            "",
+            page.guard.token[:-1] + "/",
+            f"{page.guard.token}x/snapshot",
+            f"x/{page.guard.token}/",
+        ):
             async with session.get(f"http://{page.guard.host}/{path}") as response:
                 assert response.status == 404
                 assert "gpu-1" not in await response.text()
@@ -164,9 +169,10 @@ async def test_a_version_of_another_run_gets_all_anew(cluster: WebCluster) -> No
 
 
 async def test_a_hundred_pages_are_served_by_one_gathering(cluster: WebCluster) -> None:
-    async with served(cluster) as page, aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0)
-    ) as session:
+    async with (
+        served(cluster) as page,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
+    ):
         url = f"{page.guard.url}events?since=0"
         pages = [await session.get(url) for _ in range(MAX_CLIENTS)]
         async with session.get(url) as one_more:
@@ -205,7 +211,7 @@ async def test_a_slow_page_is_dropped_and_others_go_on(cluster: WebCluster) -> N
                         while "extra" not in (await messages.message())["parts"]:
                             pass
                 async with asyncio.timeout(WITHIN):
-                    while page._clients > 1:
+                    while page._clients > 1:  # noqa: ASYNC110  a number alone says it
                         await asyncio.sleep(0.05)
 
 

@@ -262,9 +262,9 @@ class Page {
       return;
     }
     const palette = new Palette(this.isDark ? DARK : LIGHT, view.color, this.names);
-    this.legend(palette);
     byId("canvas", HTMLCanvasElement).setAttribute("aria-label", `Map of ${cluster.nodes.size} nodes, coloured by ${NAMES[view.color]}`);
     this.map.show({ racks: racks(cluster.ordered, this.group), palette, matches, size: view.size, selected: view.card }, changed);
+    this.legend(palette);
   }
 
   /** @param {Palette} palette */
@@ -272,7 +272,8 @@ class Page {
     const density = devicePixelRatio || 1;
     const entries = palette.legend();
     const holder = byId("legend", HTMLElement);
-    const key = JSON.stringify([entries, palette.theme.paper, density]);
+    const { hasBars } = this.map;
+    const key = JSON.stringify([entries, palette.theme.paper, density, hasBars]);
     if (holder.dataset.key === key) return;
     holder.dataset.key = key;
     holder.replaceChildren(
@@ -283,6 +284,7 @@ class Page {
         if (context) drawBox(context, palette.theme, look, { x: 0, y: 0, width: 14, height: 14 });
         return el("span", {}, canvas, text);
       }),
+      ...(hasBars ? [el("span", {}, el("i", { class: "usedline", "aria-hidden": "true" }), "line below: used")] : []),
     );
   }
 

@@ -15,7 +15,9 @@ def test_labels_that_divide_nodes_into_groups() -> None:
 
 
 def test_the_likeliest_come_first() -> None:
-    found = {name: {"a": f"{at % 2}", ZONE: f"{at % 2}", RACK: f"{at % 3}"} for at, name in enumerate("abcdef")}
+    found = {
+        name: {"a": f"{at % 2}", ZONE: f"{at % 2}", RACK: f"{at % 3}"} for at, name in enumerate("abcdef")
+    }
     assert group_labels(found, "") == [RACK, ZONE, "a"]
 
 

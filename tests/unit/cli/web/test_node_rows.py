@@ -7,7 +7,7 @@ import pytest
 from tests.samples.shared_cards import card, pending_pod_object, raw, reading, share, share_node_object
 
 from gpushare_cli.decide.web import node_rows as module
-from gpushare_cli.decide.web.node_rows import PageRow, PageReading, node_rows
+from gpushare_cli.decide.web.node_rows import PageReading, PageRow, node_rows
 from gpushare_core.text.json_object import Json
 
 RACK = "topology.kubernetes.io/rack"

@@ -31,7 +31,9 @@ def test_host_and_origin(headers: dict[str, str], status: int | None) -> None:
     assert (refusal and refusal.status) == status
 
 
-@pytest.mark.parametrize("path", ["/", "/secre/", "/secret1/", "/SECRET/", "//secret/", "/x/secret/", "/\u017fecret/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/secre/", "/secret1/", "/SECRET/", "//secret/", "/x/secret/", "/\u017fecret/"]
+)
 def test_another_token_is_no_page(path: str) -> None:
     refusal = GUARD.refusal("POST", path, HOST)
     assert refusal
@@ -39,7 +41,9 @@ def test_another_token_is_no_page(path: str) -> None:
 
 
 def test_the_policy_lets_nothing_in_but_our_own_files() -> None:
-    policy = dict(part.strip().split(" ", 1) for part in SECURITY_HEADERS["Content-Security-Policy"].split(";"))
+    policy = dict(
+        part.strip().split(" ", 1) for part in SECURITY_HEADERS["Content-Security-Policy"].split(";")
+    )
     assert policy["default-src"] == "'none'"
     assert {policy[name] for name in ("script-src", "style-src", "connect-src", "img-src")} == {"'self'"}
     assert (policy["trusted-types"], policy["require-trusted-types-for"]) == ("'none'", "'script'")

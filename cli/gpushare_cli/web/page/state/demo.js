@@ -20,7 +20,7 @@ const GIB = 2 ** 30;
 /** @type {Array<[string, number]>} */
 const MODELS = [["NVIDIA H100 80GB HBM3", 80], ["NVIDIA A100-SXM4-40GB", 40], ["NVIDIA L40S", 48]];
 const TEAMS = ["vision", "speech", "ranking", "search-ml", "robotics", "research", "fraud", "notebooks", "batch", "genomics", "ads", "maps", "infra", "students"];
-const WORK = ["train", "serve", "notebook", "embed", "rerank", "tune", "eval", "asr", "segment"];
+const WORK = ["train", "serve", "notebook", "embed", "rerank", "tune", "label", "asr", "segment"];
 
 /** Random numbers that are the same each time. */
 class Draw {
@@ -103,7 +103,7 @@ export class Demo {
     const nodes = [...changed].map((at) => {
       const node = structuredClone(this.nodes[at]);
       const card = this.draw.one(node.cards ?? []);
-      if (card.state === undefined) this.#fill(card, this.draw.next());
+      if (card.state === undefined) this.#fill(card, this.draw.next(), homeOf(at));
       this.nodes[at] = node;
       return node;
     });
@@ -130,7 +130,7 @@ export class Demo {
     const node = { name, groups: small ? {} : groups, policy: "default" };
     if (closed) node.closed = closed;
     const only = small ? at % MODELS.length : kind;
-    node.cards = Array.from({ length: CARDS }, (_, index) => this.#card(index, only, crowd, closed));
+    node.cards = Array.from({ length: CARDS }, (_, index) => this.#card(index, only, crowd, closed, homeOf(at)));
     if (small && at === 0) Object.assign(node.cards[5], { state: "Sick", reason: "Xid 79: the card has fallen off the bus", hasProblem: true, freeUnits: 0 });
     if (small && at === 2) Object.assign(node.cards[2], { state: "Cordoned", reason: "fan to be replaced", freeUnits: 0 });
     return node;
@@ -141,9 +141,10 @@ export class Demo {
    * @param {number} kind
    * @param {number} crowd
    * @param {string} closed
+   * @param {string} home
    * @returns {CardRow}
    */
-  #card(index, kind, crowd, closed) {
+  #card(index, kind, crowd, closed, home) {
     const [model, gib] = MODELS[kind];
     const serves = ["Memory", "Memory", "Slices"][kind];
     const units = serves === "Slices" ? 12 : gib;
@@ -157,7 +158,7 @@ export class Demo {
       units,
       memoryBytes: gib * GIB,
     };
-    this.#fill(card, Math.min(1, Math.max(0, crowd + (this.draw.next() - 0.5) * 0.7)));
+    this.#fill(card, Math.min(1, Math.max(0, crowd + (this.draw.next() - 0.5) * 0.7)), home);
     const fate = this.draw.next();
     if (closed) Object.assign(card, { state: "Closed", reason: closed, freeUnits: 0 });
     else if (fate < 0.0016) Object.assign(card, { state: "Sick", reason: "Xid 79: the card has fallen off the bus", freeUnits: 0, hasProblem: true });
@@ -169,8 +170,9 @@ export class Demo {
    * Puts pods on a card until about so much of it is held.
    * @param {CardRow} card
    * @param {number} share from 0 to 1
+   * @param {string} home the namespace that has most of its rack
    */
-  #fill(card, share) {
+  #fill(card, share, home) {
     const units = card.units ?? 0;
     const unit = (card.memoryBytes ?? 0) / (units || 1);
     /** @type {Holder[]} */
@@ -179,7 +181,8 @@ export class Demo {
     while (left > 0 && holders.length < 6) {
       const asks = Math.min(left, Math.max(1, Math.round(units * (0.12 + this.draw.next() * 0.5))));
       const used = Math.round(asks * unit * (0.35 + this.draw.next() * 0.62));
-      const team = TEAMS[Math.floor(TEAMS.length * this.draw.next() ** 2)];
+      const isOwn = this.draw.next() < 0.72;
+      const team = isOwn ? home : TEAMS[Math.floor(TEAMS.length * this.draw.next() ** 2)];
       holders.push({ namespace: team, name: this.draw.name(), units: asks, askedBytes: asks * unit, usedBytes: used });
       left -= asks;
     }
@@ -235,6 +238,14 @@ export class Demo {
       ],
     };
   }
+}
+
+/**
+ * Returns the namespace that has most of a node.
+ * @param {number} at
+ */
+function homeOf(at) {
+  return TEAMS[Math.floor((TEAMS.length * ((Math.sin(Math.floor(at / NODES_OF_RACK / 3) * 12.9898) * 43758.5453) % 1) ** 2))];
 }
 
 /**

@@ -3,34 +3,44 @@
 /**
  * @typedef {import("./model.js").ClusterNode} ClusterNode
  * @typedef {import("./model.js").Rack} Rack
- * @typedef {{cell: number, height: number, gap: number, row: number, label: number, title: number}} Geometry
+ * @typedef {{cell: number, height: number, gap: number, row: number, label: number, title: number,
+ *   space: number, line: number}} Geometry
  *   ``cell``: width of a card; ``row``: from a node to the next; ``label``: of nodes' names; 0: they have none
- * @typedef {{title: string, total: number, x: number, y: number, width: number, height: number,
+ * @typedef {{title: string, short: string, total: number, x: number, y: number, width: number, height: number,
  *   nodes: ClusterNode[]}} Column
  * @typedef {{geometry: Geometry, columns: Column[], width: number, height: number}} Layout
  */
 
-/** Widths of a card, from those of 5,000 nodes to those of three. */
-const CELLS = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 18, 22, 28, 36, 48, 64, 80, 100, 124, 150];
+/** Widths and heights of a card, from those of 5,000 nodes to those of three. */
+/** @type {Array<[number, number]>} */
+const CELLS = [
+  [2, 1], [2, 2], [3, 2], [4, 2], [4, 3], [5, 3], [5, 4], [6, 4], [7, 5], [8, 6], [10, 8], [12, 12], [14, 14], [18, 16],
+  [22, 18], [28, 18], [36, 18], [48, 20], [64, 24], [80, 30], [100, 38], [124, 48],
+];
 export const NAMED_FROM = 12;
 export const BARS_FROM = 28;
-const SPACE = 14;
+const MAX_BAR = 54;
+const MIN_BAR = 30;
 const ROWS = 48;
-/** @type {Record<string, number>} */
-const SIZES = { small: 4, medium: 14, large: 80 };
+const LETTER = 7.4;
+const MAX_LABEL = 200;
+/** @type {Record<string, [number, number]>} */
+const SIZES = { small: [4, 3], medium: [14, 14], large: [80, 30] };
 
 /**
- * @param {number} cell
+ * @param {[number, number]} cell width and height
  * @param {number} letters in the longest name of a node
  * @param {boolean} hasTitles
+ * @param {number} line cards side by side, of those of a node
+ * @param {number} lines of cards of a node
  * @returns {Geometry}
  */
-export function geometryOf(cell, letters, hasTitles) {
+export function geometryOf([cell, height], letters, hasTitles, line, lines) {
   const isBar = cell >= BARS_FROM;
-  const height = isBar ? Math.min(34, Math.max(18, Math.round(cell / 3))) : Math.max(2, cell);
-  const gap = isBar ? 3 : 1;
-  const label = cell >= NAMED_FROM ? Math.min(190, Math.round(letters * 6.7) + 12) : 0;
-  return { cell, height, gap, row: height + (isBar ? 5 : gap), label, title: hasTitles ? 20 : 0 };
+  const gap = isBar ? 3 : cell < 6 ? 0 : 1;
+  const label = cell >= NAMED_FROM ? Math.min(MAX_LABEL, Math.ceil(letters * LETTER) + 14) : 0;
+  const row = lines * (height + (lines > 1 ? gap : 0)) + (isBar ? (lines > 1 ? 9 : 6) : 1);
+  return { cell, height, gap, row, label, title: hasTitles ? 18 : 0, space: cell < 6 ? 9 : cell < NAMED_FROM ? 12 : 20, line };
 }
 
 /**
@@ -49,29 +59,71 @@ export function layoutOf(racks, width, height, size) {
     if (larger.height > height || larger.width > width) break;
     best = larger;
   }
-  return best;
+  return best.columns.length === 1 ? widened(racks, best, width, height) : best;
+}
+
+/**
+ * Returns a layout of one column with bars as wide as there is room.
+ * @param {Rack[]} racks
+ * @param {Layout} layout
+ * @param {number} width
+ * @param {number} height
+ */
+function widened(racks, layout, width, height) {
+  const { geometry, columns } = layout;
+  if (geometry.cell < BARS_FROM) return layout;
+  const cards = mostCards(racks);
+  for (const lines of [2, 1]) {
+    const line = Math.ceil(cards / lines);
+    const cell = Math.floor((width - geometry.label + geometry.gap) / line) - geometry.gap;
+    const rows = Math.floor((height - geometry.title) / columns[0].nodes.length / lines) - 9;
+    const bars = arranged(racks, width, [cell, Math.min(MAX_BAR, rows)], height, lines);
+    if (rows >= MIN_BAR && bars.height <= height) return bars;
+  }
+  return layout;
+}
+
+/** @param {Rack[]} racks */
+function mostCards(racks) {
+  return racks.reduce((most, rack) => rack.nodes.reduce((more, node) => Math.max(more, node.cards.length), most), 1);
 }
 
 /**
  * @param {Rack[]} racks
  * @param {number} width
- * @param {number} cell
+ * @param {[number, number]} cell width and height
  * @param {number} visible height
+ * @param {number} [lines] of cards of a node
  * @returns {Layout}
  */
-function arranged(racks, width, cell, visible) {
-  const letters = Math.max(0, ...racks.map((rack) => longest(rack.nodes)));
-  const geometry = geometryOf(cell, letters, racks.some((rack) => rack.name));
-  const columns = racks.flatMap((rack) => columnsOf(rack, geometry, visible));
+function arranged(racks, width, cell, visible, lines = 1) {
+  const letters = racks.reduce((most, rack) => Math.max(most, longest(rack.nodes)), 0);
+  const geometry = geometryOf(cell, letters, racks.some((rack) => rack.name), Math.ceil(mostCards(racks) / lines), lines);
+  const same = commonStart(racks.map((rack) => rack.name)).length;
+  const columns = racks.flatMap((rack) => columnsOf(rack, geometry, visible, same));
   let [x, y, line, widest] = [0, 0, 0, 0];
   for (const column of columns) {
-    if (x && x + column.width > width) [x, y, line] = [0, y + line + SPACE, 0];
+    if (x && x + column.width > width) [x, y, line] = [0, y + line + geometry.space, 0];
     [column.x, column.y] = [x, y];
-    x += column.width + SPACE;
+    x += column.width + geometry.space;
     line = Math.max(line, column.height);
-    widest = Math.max(widest, x - SPACE);
+    widest = Math.max(widest, x - geometry.space);
   }
   return { geometry, columns, width: widest, height: columns.length ? y + line : 0 };
+}
+
+/**
+ * Returns with what all names begin, up to a separator: rack- of rack-01 and rack-02.
+ * @param {string[]} names
+ */
+export function commonStart(names) {
+  if (names.length < 2) return "";
+  const same = names.reduce((start, name) => {
+    let end = 0;
+    while (end < start.length && start[end] === name[end]) end += 1;
+    return start.slice(0, end);
+  });
+  return same.replace(/[a-z0-9]*$/i, "");
 }
 
 /** @param {ClusterNode[]} nodes */
@@ -84,18 +136,20 @@ function longest(nodes) {
  * @param {Rack} rack
  * @param {Geometry} geometry
  * @param {number} visible
+ * @param {number} same letters with which all racks' names begin
  * @returns {Column[]}
  */
-function columnsOf(rack, geometry, visible) {
+function columnsOf(rack, geometry, visible, same) {
   const fitting = Math.max(8, Math.floor((visible - geometry.title) / geometry.row));
   const parts = Math.ceil(rack.nodes.length / (rack.name ? ROWS : Math.min(ROWS, fitting)));
   const rows = Math.ceil(rack.nodes.length / parts);
   const cards = rack.nodes.reduce((most, node) => Math.max(most, node.cards.length), 1);
-  const width = geometry.label + cards * (geometry.cell + geometry.gap) - geometry.gap;
+  const width = geometry.label + Math.min(cards, geometry.line) * (geometry.cell + geometry.gap) - geometry.gap;
   return Array.from({ length: parts }, (_, part) => {
     const nodes = rack.nodes.slice(part * rows, (part + 1) * rows);
     const height = geometry.title + nodes.length * geometry.row;
-    return { title: part ? "" : rack.name, total: rack.nodes.length, x: 0, y: 0, width, height, nodes };
+    const title = part ? "" : rack.name;
+    return { title, short: title.slice(same), total: rack.nodes.length, x: 0, y: 0, width, height, nodes };
   });
 }
 
@@ -112,7 +166,8 @@ export function cardAt(layout, x, y) {
     const [dx, dy] = [x - column.x - geometry.label, y - column.y - geometry.title];
     if (dx < 0 || dy < 0 || x >= column.x + column.width || y >= column.y + column.height) continue;
     const node = column.nodes[Math.floor(dy / geometry.row)];
-    return node?.cards[Math.floor(dx / (geometry.cell + geometry.gap))] ?? null;
+    const line = Math.floor((dy % geometry.row) / (geometry.height + geometry.gap));
+    return node?.cards[line * geometry.line + Math.floor(dx / (geometry.cell + geometry.gap))] ?? null;
   }
   return null;
 }

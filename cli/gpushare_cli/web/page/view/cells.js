@@ -12,7 +12,8 @@ import { memory } from "../state/text.js";
  */
 
 const LETTER_FROM = 12;
-const NAME_FROM = 44;
+const NAME_FROM = 40;
+const TWO_LINES_FROM = 38;
 const TEXT = '500 11px Inter, "Segoe UI", system-ui, sans-serif';
 
 /**
@@ -133,7 +134,14 @@ function drawHolder(context, holder, fill, { x, y, width, height }) {
   context.textAlign = "left";
   context.textBaseline = "middle";
   context.fillStyle = isLight(fill) ? "#14161a" : "#ffffff";
-  context.fillText(shown(holder.name), x + 6, y + height / 2 + 0.5);
+  const isTall = height >= TWO_LINES_FROM;
+  const room = width - 12;
+  context.fillText(beginOf(context, shown(holder.name), room), x + 6, y + (isTall ? height / 2 - 9 : height / 2) + 0.5);
+  if (isTall) {
+    context.globalAlpha *= 0.75;
+    const text = `${holder.units} · ${shown(holder.namespace)}`;
+    context.fillText(beginOf(context, text, room), x + 6, y + height / 2 + 6.5);
+  }
   context.restore();
 }
 
@@ -174,6 +182,32 @@ function drawRoom(context, theme, card, look, { x, y, width, height }) {
   }
   context.fillStyle = look.pattern ? theme.ink : theme.muted;
   context.fillText(text, right, middle);
+}
+
+/**
+ * Returns the beginning of a text, as much as there is room for.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} width
+ */
+function beginOf(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let end = text.length - 1;
+  while (end > 0 && context.measureText(`${text.slice(0, end)}…`).width > width) end -= 1;
+  return end > 1 ? `${text.slice(0, end)}…` : "";
+}
+
+/**
+ * Returns the end of a text, by which the names of nodes differ.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} width
+ */
+export function endOf(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let begin = 1;
+  while (begin < text.length && context.measureText(`…${text.slice(begin)}`).width > width) begin += 1;
+  return `…${text.slice(begin)}`;
 }
 
 /** @param {string} color #rrggbb */

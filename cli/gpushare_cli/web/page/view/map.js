@@ -1,7 +1,7 @@
 // The map: all cards on one canvas as large as what can be seen of it.
 
 import { BARS_FROM, cardAt, layoutOf } from "../state/layout.js";
-import { drawBar, drawBox, drawPattern } from "./cells.js";
+import { drawBar, drawBox, drawPattern, endOf } from "./cells.js";
 import { byId, shown } from "./dom.js";
 
 /**
@@ -79,6 +79,11 @@ export class CardMap {
     this.#frame ||= requestAnimationFrame(() => this.draw());
   }
 
+  /** Whether cards are bars with their pods. */
+  get hasBars() {
+    return (this.#layout?.geometry.cell ?? 0) >= BARS_FROM;
+  }
+
   draw() {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
@@ -103,7 +108,7 @@ export class CardMap {
       if (until <= now) this.#flashes.delete(card);
     }
     if (!this.#flashes.size) return;
-    drawing.rings(new Set(this.#flashes.keys()), this.#content?.palette.theme.accent ?? "");
+    drawing.rings(new Set(this.#flashes.keys()), this.#content?.palette.theme.news ?? "");
     setTimeout(() => this.#later(), 200);
   }
 
@@ -157,11 +162,13 @@ class Drawing {
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
     context.fillStyle = theme.ink;
-    context.fillText(shown(column.title), column.x, column.y + 13);
-    const width = context.measureText(column.title).width + 6;
+    const isWide = context.measureText(column.title).width <= column.width;
+    const title = shown(isWide ? column.title : column.short);
+    context.fillText(title, column.x, column.y + 12);
+    const width = context.measureText(title).width + 6;
     context.fillStyle = theme.muted;
     context.font = '400 11px Inter, "Segoe UI", system-ui, sans-serif';
-    if (width + 24 < column.width) context.fillText(String(column.total), column.x + width, column.y + 13);
+    if (width + 24 < column.width) context.fillText(String(column.total), column.x + width, column.y + 12);
     context.restore();
   }
 
@@ -175,7 +182,7 @@ class Drawing {
     column.nodes.forEach((node, row) => {
       context.fillStyle = node.closed ? this.content.palette.theme.muted : this.content.palette.theme.ink;
       const y = column.y + geometry.title + row * geometry.row + geometry.height / 2 + 0.5;
-      context.fillText(fitted(context, shown(node.name), geometry.label - 10), column.x, y);
+      context.fillText(endOf(context, shown(node.name), geometry.label - 12), column.x, y);
     });
   }
 
@@ -259,28 +266,16 @@ class Drawing {
    * @param {(card: Card, x: number, y: number) => void} draw
    */
   #each(column, draw) {
-    const { cell, gap, row, label, title } = this.layout.geometry;
-    let y = column.y + title;
+    const { cell, height, gap, row, label, title, line } = this.layout.geometry;
+    let top = column.y + title;
     for (const node of column.nodes) {
-      let x = column.x + label;
-      for (const card of node.cards) {
-        draw(card, x, y);
+      let [x, y] = [column.x + label, top];
+      for (let at = 0; at < node.cards.length; at += 1) {
+        if (at && at % line === 0) [x, y] = [column.x + label, y + height + gap];
+        draw(node.cards[at], x, y);
         x += cell + gap;
       }
-      y += row;
+      top += row;
     }
   }
-}
-
-/**
- * Returns as much of a name as there is room for: its end tells nodes apart.
- * @param {CanvasRenderingContext2D} context
- * @param {string} name
- * @param {number} width
- */
-function fitted(context, name, width) {
-  if (context.measureText(name).width <= width) return name;
-  let cut = 1;
-  while (cut < name.length && context.measureText(`…${name.slice(cut)}`).width > width) cut += 1;
-  return `…${name.slice(cut)}`;
 }

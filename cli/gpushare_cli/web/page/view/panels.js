@@ -91,13 +91,30 @@ export function showWaiting(cluster, chosen, query, onWhy) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
   const pods = words.length && found.length ? found : waiting.pods;
-  const items = pods.slice(0, MAX_WAITING).map((pod) => waitingItem(pod, chosen, onWhy));
+  const seen = pods.slice(0, MAX_WAITING);
+  const section = byId("waiting", HTMLElement);
+  const key = JSON.stringify([waiting.total, chosen, seen]);
+  if (section.dataset.key === key) return showAges(section, seen);
+  section.dataset.key = key;
+  const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
     head("waiting-title", "Waiting", waiting.total),
     items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "No pod waits for a card."),
     ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
+}
+
+/**
+ * Elements stay: one that is replaced between press and release of a button gets no click.
+ * @param {HTMLElement} section
+ * @param {WaitingPod[]} pods
+ */
+function showAges(section, pods) {
+  section.querySelectorAll(".age").forEach((age, at) => {
+    const text = ageSince(pods[at]?.since ?? "", Date.now());
+    if (age.textContent !== text) age.textContent = text;
+  });
 }
 
 /**
