@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.paths import NODES, PODS, SHARE_NODES, pods
 from gpushare_core.text.json_object import Json
 
-READ = {
+READ: Mapping[str, Callable[[Json], str]] = {
     "spec.nodeName": lambda item: item["spec"].get("nodeName", ""),
     "spec.unschedulable": lambda item: json.dumps(item["spec"].get("unschedulable", False)),
     "status.phase": lambda item: item["status"].get("phase", ""),
@@ -46,10 +46,11 @@ class WebCluster:
     def put(self, collection: str, item: Json) -> None:
         item = copy.deepcopy(item)
         key = _key(item)
-        kind = "MODIFIED" if key in self.objects[collection] else "ADDED"
+        known = self.objects.setdefault(collection, {})
+        kind = "MODIFIED" if key in known else "ADDED"
         self._version += 1
         item["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[collection][key] = item
+        known[key] = item
         self._log.append((self._version, collection, {"type": kind, "object": item}))
 
     def put_node(self, share_node: Json, **labels: str) -> None:
@@ -109,7 +110,7 @@ class WebCluster:
             for item in found
             if _selects(selector, item)
             and (not is_of_namespace or item["metadata"]["namespace"] == namespace)
-            and not request.query.get("labelSelector")
+            and _has_labels(request.query.get("labelSelector", ""), item)
         ]
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
@@ -134,6 +135,13 @@ def _selects(selector: str, item: Json) -> bool:
         if name in READ and (READ[name](item) == value) is ("!=" in term):
             return False
     return True
+
+
+def _has_labels(selector: str, item: Json) -> bool:
+    """It knows ``key=value`` alone; what asks for a set finds nothing."""
+    wanted = (term.partition("=") for term in filter(None, selector.split(",")))
+    labels = item["metadata"].get("labels") or {}
+    return all(labels.get(key) == value for key, _, value in wanted)
 
 
 @asynccontextmanager

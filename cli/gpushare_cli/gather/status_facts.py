@@ -18,7 +18,7 @@ from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
-from gpushare_cli.errors import CannotLookError, not_reached
+from gpushare_cli.errors import CannotLookError, not_known, not_reached
 from gpushare_cli.gather.lists import CACHED
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
@@ -103,9 +103,7 @@ class PartReader:
         if isinstance(error, UnreachableError):
             raise CannotLookError(not_reached(error)) from error
         if error.status == HTTPStatus.UNAUTHORIZED:
-            raise CannotLookError(
-                f"the API server does not know you: {error.message or error}; log in again"
-            ) from error
+            raise CannotLookError(not_known(error.message or error)) from error
         if not error.is_not_found:
             self.unread.append(UnreadPart(part=part, reason=error.message or str(error)))
 

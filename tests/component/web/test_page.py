@@ -41,7 +41,7 @@ async def test_at_first_sight(cluster: WebCluster, tab: Tab) -> None:
             "3 cards on 2 nodes, 1 sick",
             "10/48 units of 1Gi held, 21%",
             "1 pod waits",
-            "1 problem",
+            "2 problems",
         ]
         assert "team-b/large" in await tab.text("#waiting")
         assert "17 memory" in await tab.text("#waiting")
@@ -61,7 +61,7 @@ async def test_views_and_filters_live_in_the_address(cluster: WebCluster, tab: T
         await tab.type("train")
         await tab.until("document.querySelectorAll('.row').length === 1")
         assert "query=train" in await hash_of(tab)
-        assert (await figures(tab))[0] == "1 card on 1 node found"
+        assert (await figures(tab))[0] == "1 card found on 1 node"
         await tab.click("#views [data-value=map]")
         await tab.click("#colors [data-value=health]")
         assert await hash_of(tab) == "#color=health&query=train"
@@ -82,8 +82,8 @@ async def test_a_click_on_a_pod_that_waits_says_why(cluster: WebCluster, tab: Ta
         await tab.click('#waiting [data-pod="team-b/large"]')
         await tab.until("document.querySelector('#detail .answer')")
         said = await tab.text("#detail")
-        assert "No card has 17 units" in said
-        assert "What would help" in said or "Asks for" in said
+        assert "no card has 17 units" in said
+        assert "What would help" in said
         assert "why=team-b/large" in await hash_of(tab)
         await tab.press("Escape")
         await tab.until("document.getElementById('detail').hidden")
@@ -225,7 +225,7 @@ async def test_a_program_that_has_ended_is_shown(cluster: WebCluster, tab: Tab) 
 
 
 async def redraws(tab: Tab) -> dict[str, float]:
-    """Returns milliseconds of a change and of drawing the map alone, until its pixels can be read: medians."""
+    """Returns medians in milliseconds: of a change, and of drawing the map alone, until it can be read."""
     found: dict[str, float] = await tab.evaluate(
         """(async () => {
           const page = globalThis.gpusharePage, times = { change: [], map: [] };
@@ -257,7 +257,8 @@ async def test_five_thousand_nodes_are_drawn_in_time_and_memory(cluster: WebClus
         heap, memory = await tab.heap(), await tab.memory()
         measured |= {"heap MiB": heap / 2**20, "process MiB": memory / 2**20}
         print(json.dumps(measured))
-        assert max(measured[color]["map"] for color in ("held", "namespace")) < REDRAW_MILLISECONDS, measured
+        slowest = max(measured[color]["map"] for color in ("held", "used", "health", "class", "namespace"))
+        assert slowest < REDRAW_MILLISECONDS, measured
         assert memory < PAGE_BYTES, measured
         assert await tab.evaluate("document.getElementById('map').scrollHeight") <= 900
         assert tab.complaints() == []

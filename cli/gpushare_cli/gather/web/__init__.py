@@ -1,1 +1,1 @@
-"""What the page of ``kubectl gpushare web`` is made from: GPUShareNodes are watched, the rest is read again."""
+"""What the page of ``kubectl gpushare web`` is made from: a watch of GPUShareNodes, the rest read again."""

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import msgspec
 from msgspec import Raw, Struct
 
-from gpushare_cli.errors import CannotLookError, not_reached
+from gpushare_cli.errors import CannotLookError, not_known, not_reached
 from gpushare_cli.gather.shared_cards import LISTS_SHARE_NODES, NodeName
 from gpushare_core.kube import follow as following
 from gpushare_core.kube.client import KubeClient
@@ -67,6 +68,8 @@ class FollowedNodes:
         except UnreachableError as error:
             raise CannotLookError(not_reached(error)) from error
         except ApiError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise CannotLookError(not_known(error.message or error)) from error
             raise CannotLookError(
                 f"the API server does not list {SHARE_NODES}: {error}; {LISTS_SHARE_NODES}"
             ) from error

@@ -42,8 +42,11 @@ class Page {
   dark = matchMedia("(prefers-color-scheme: dark)");
   tip = byId("tip", HTMLElement);
   isGone = false;
+  /** Of the namespaces that hold units, those with most memory first. */
   /** @type {string[]} */
   names = [];
+  /** The version of the cluster from which they are. */
+  namesOf = -1;
   /** @type {{pod: string, answer: WhyAnswer | Error | null} | null} */
   asked = null;
   /** Milliseconds that the last change took, from the message to the last pixel. */
@@ -180,7 +183,10 @@ class Page {
   draw(changed = []) {
     const { cluster, view } = this;
     const matches = matcher(view);
-    this.names = namespaces(cluster.nodes.values());
+    if (this.namesOf !== cluster.version) {
+      this.names = namespaces(cluster.nodes.values());
+      this.namesOf = cluster.version;
+    }
     this.selects();
     for (const [id, value] of [["views", view.view], ["colors", view.color], ["zooms", view.size]]) {
       for (const made of byId(id, HTMLElement).children) made.setAttribute("aria-pressed", String(made instanceof HTMLElement && made.dataset.value === value));
@@ -251,6 +257,9 @@ class Page {
   stage(matches, changed) {
     const { cluster, view } = this;
     const isMap = view.view === "map";
+    const empty = byId("empty", HTMLElement);
+    empty.hidden = cluster.nodes.size > 0;
+    empty.textContent = cluster.version ? "No node shares its cards. kubectl gpushare status says what to do." : "Reading the cluster…";
     byId("map", HTMLElement).hidden = !isMap;
     byId("legend", HTMLElement).hidden = !isMap;
     byId("zooms", HTMLElement).hidden = !isMap;

@@ -14,8 +14,8 @@
 /** Widths and heights of a card, from those of 5,000 nodes to those of three. */
 /** @type {Array<[number, number]>} */
 const CELLS = [
-  [2, 1], [2, 2], [3, 2], [4, 2], [4, 3], [5, 3], [5, 4], [6, 4], [7, 5], [8, 6], [10, 8], [12, 12], [14, 14], [18, 16],
-  [22, 18], [28, 18], [36, 18], [48, 20], [64, 24], [80, 30], [100, 38], [124, 48],
+  [2, 1], [2, 2], [3, 2], [4, 2], [5, 2], [4, 3], [5, 3], [6, 3], [6, 4], [7, 4], [7, 5], [8, 6], [10, 8], [12, 12],
+  [14, 14], [18, 16], [22, 18], [28, 18], [36, 18], [48, 20], [64, 24], [80, 30], [100, 38], [124, 48],
 ];
 export const NAMED_FROM = 12;
 export const BARS_FROM = 28;
@@ -24,23 +24,51 @@ const MIN_BAR = 30;
 const ROWS = 48;
 const LETTER = 7.4;
 const MAX_LABEL = 200;
+const TITLE_LETTER = 7.2;
+const MAX_TITLE = 40;
 /** @type {Record<string, [number, number]>} */
 const SIZES = { small: [4, 3], medium: [14, 14], large: [80, 30] };
 
 /**
+ * @typedef {{racks: Rack[], letters: number, cards: number, same: number, hasTitles: boolean}} Measured
+ *   ``letters`` of the longest name of a node; ``cards``: the most of a node; ``same``: letters with which all
+ *   names of racks begin
+ */
+
+/**
+ * @param {Rack[]} racks
+ * @returns {Measured}
+ */
+function measured(racks) {
+  let [letters, cards] = [0, 1];
+  for (const rack of racks) {
+    for (const node of rack.nodes) {
+      letters = Math.max(letters, node.name.length);
+      cards = Math.max(cards, node.cards.length);
+    }
+  }
+  const names = racks.map((rack) => rack.name);
+  return { racks, letters, cards, same: commonStart(names).length, hasTitles: names.some(Boolean) };
+}
+
+/**
  * @param {[number, number]} cell width and height
- * @param {number} letters in the longest name of a node
- * @param {boolean} hasTitles
- * @param {number} line cards side by side, of those of a node
+ * @param {Measured} found
  * @param {number} lines of cards of a node
  * @returns {Geometry}
  */
-export function geometryOf([cell, height], letters, hasTitles, line, lines) {
+function geometryOf([cell, height], { letters, cards, hasTitles }, lines) {
   const isBar = cell >= BARS_FROM;
   const gap = isBar ? 3 : cell < 6 ? 0 : 1;
   const label = cell >= NAMED_FROM ? Math.min(MAX_LABEL, Math.ceil(letters * LETTER) + 14) : 0;
   const row = lines * (height + (lines > 1 ? gap : 0)) + (isBar ? (lines > 1 ? 9 : 6) : 1);
-  return { cell, height, gap, row, label, title: hasTitles ? 18 : 0, space: cell < 6 ? 9 : cell < NAMED_FROM ? 12 : 20, line };
+  const title = hasTitles ? (cell < 6 ? 15 : 18) : 0;
+  return { cell, height, gap, row, label, title, space: space(cell), line: Math.ceil(cards / lines) };
+}
+
+/** @param {number} cell */
+function space(cell) {
+  return cell < 6 ? 9 : cell < NAMED_FROM ? 12 : 20;
 }
 
 /**
@@ -52,55 +80,47 @@ export function geometryOf([cell, height], letters, hasTitles, line, lines) {
  * @returns {Layout}
  */
 export function layoutOf(racks, width, height, size) {
-  if (size in SIZES) return arranged(racks, width, SIZES[size], height);
-  let best = arranged(racks, width, CELLS[0], height);
+  const found = measured(racks);
+  if (size in SIZES) return arranged(found, width, SIZES[size], height);
+  let best = arranged(found, width, CELLS[0], height);
   for (const cell of CELLS.slice(1)) {
-    const larger = arranged(racks, width, cell, height);
-    if (larger.height > height || larger.width > width) break;
-    best = larger;
+    const larger = arranged(found, width, cell, height);
+    if (larger.height <= height && larger.width <= width) best = larger;
   }
-  return best.columns.length === 1 ? widened(racks, best, width, height) : best;
+  return best.columns.length === 1 ? widened(found, best, width, height) : best;
 }
 
 /**
  * Returns a layout of one column with bars as wide as there is room.
- * @param {Rack[]} racks
+ * @param {Measured} found
  * @param {Layout} layout
  * @param {number} width
  * @param {number} height
  */
-function widened(racks, layout, width, height) {
+function widened(found, layout, width, height) {
   const { geometry, columns } = layout;
   if (geometry.cell < BARS_FROM) return layout;
-  const cards = mostCards(racks);
   for (const lines of [2, 1]) {
-    const line = Math.ceil(cards / lines);
+    const line = Math.ceil(found.cards / lines);
     const cell = Math.floor((width - geometry.label + geometry.gap) / line) - geometry.gap;
     const rows = Math.floor((height - geometry.title) / columns[0].nodes.length / lines) - 9;
-    const bars = arranged(racks, width, [cell, Math.min(MAX_BAR, rows)], height, lines);
+    const bars = arranged(found, width, [cell, Math.min(MAX_BAR, rows)], height, lines);
     if (rows >= MIN_BAR && bars.height <= height) return bars;
   }
   return layout;
 }
 
-/** @param {Rack[]} racks */
-function mostCards(racks) {
-  return racks.reduce((most, rack) => rack.nodes.reduce((more, node) => Math.max(more, node.cards.length), most), 1);
-}
-
 /**
- * @param {Rack[]} racks
+ * @param {Measured} found
  * @param {number} width
  * @param {[number, number]} cell width and height
  * @param {number} visible height
  * @param {number} [lines] of cards of a node
  * @returns {Layout}
  */
-function arranged(racks, width, cell, visible, lines = 1) {
-  const letters = racks.reduce((most, rack) => Math.max(most, longest(rack.nodes)), 0);
-  const geometry = geometryOf(cell, letters, racks.some((rack) => rack.name), Math.ceil(mostCards(racks) / lines), lines);
-  const same = commonStart(racks.map((rack) => rack.name)).length;
-  const columns = racks.flatMap((rack) => columnsOf(rack, geometry, visible, same));
+function arranged(found, width, cell, visible, lines = 1) {
+  const geometry = geometryOf(cell, found, lines);
+  const columns = found.racks.flatMap((rack) => columnsOf(rack, geometry, visible, found.same));
   let [x, y, line, widest] = [0, 0, 0, 0];
   for (const column of columns) {
     if (x && x + column.width > width) [x, y, line] = [0, y + line + geometry.space, 0];
@@ -126,11 +146,6 @@ export function commonStart(names) {
   return same.replace(/[a-z0-9]*$/i, "");
 }
 
-/** @param {ClusterNode[]} nodes */
-function longest(nodes) {
-  return nodes.reduce((most, node) => Math.max(most, node.name.length), 0);
-}
-
 /**
  * Returns a rack, in columns of the same height where it has many nodes.
  * @param {Rack} rack
@@ -144,7 +159,8 @@ function columnsOf(rack, geometry, visible, same) {
   const parts = Math.ceil(rack.nodes.length / (rack.name ? ROWS : Math.min(ROWS, fitting)));
   const rows = Math.ceil(rack.nodes.length / parts);
   const cards = rack.nodes.reduce((most, node) => Math.max(most, node.cards.length), 1);
-  const width = geometry.label + Math.min(cards, geometry.line) * (geometry.cell + geometry.gap) - geometry.gap;
+  const own = geometry.label + Math.min(cards, geometry.line) * (geometry.cell + geometry.gap) - geometry.gap;
+  const width = Math.max(own, Math.min(MAX_TITLE, Math.ceil((rack.name.length - same) * TITLE_LETTER)));
   return Array.from({ length: parts }, (_, part) => {
     const nodes = rack.nodes.slice(part * rows, (part + 1) * rows);
     const height = geometry.title + nodes.length * geometry.row;

@@ -173,7 +173,8 @@ function drawRoom(context, theme, card, look, { x, y, width, height }) {
   if (context.measureText(text).width + 10 > width) return;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  const [right, middle] = [x + width - 6, y + height / 2];
+  const isTall = height >= TWO_LINES_FROM;
+  const [right, middle] = [x + width - 6, y + (isTall ? height / 2 - 9 : height / 2) + 0.5];
   if (look.pattern) {
     context.strokeStyle = theme.paper;
     context.lineWidth = 4;
@@ -182,6 +183,10 @@ function drawRoom(context, theme, card, look, { x, y, width, height }) {
   }
   context.fillStyle = look.pattern ? theme.ink : theme.muted;
   context.fillText(text, right, middle);
+  if (!isTall || width < NAME_FROM) return;
+  context.globalAlpha *= 0.75;
+  context.fillText(`card ${card.index}`, right, middle + 15);
+  context.globalAlpha /= 0.75;
 }
 
 /**

@@ -187,30 +187,39 @@ class Drawing {
   }
 
   /**
-   * Cards of a few pixels: those of one colour after the other, which is quicker.
+   * Cards of a few pixels: those of one colour after the other, and neighbours as one, which is quicker.
    * @param {Column[]} columns
    */
   #dots(columns) {
     const { context, content } = this;
     const { cell, height } = this.layout.geometry;
-    /** @type {Map<string, number[]>} */
+    /** @type {Map<string, number[]>} places and widths */
     const byColor = new Map();
     /** @type {Array<[import("./palette.js").Look, number, number]>} */
     const marked = [];
+    let [fill, endX, lastY] = ["", -1, -1];
+    /** @type {number[]} */
+    let places = [];
     for (const column of columns) {
       this.#each(column, (card, x, y) => {
         const isDim = content.matches !== null && !content.matches(card);
         const look = content.palette.look(card);
-        const fill = isDim ? content.palette.theme.dim : look.fill;
-        const places = byColor.get(fill);
-        if (places) places.push(x, y);
-        else byColor.set(fill, [x, y]);
+        const color = isDim ? content.palette.theme.dim : look.fill;
+        if (color === fill && x === endX && y === lastY) {
+          places[places.length - 1] += cell;
+        } else {
+          places = byColor.get(color) ?? [];
+          if (!places.length) byColor.set(color, places);
+          places.push(x, y, cell);
+          fill = color;
+        }
+        [endX, lastY] = [x + cell, y];
         if (look.pattern && !isDim) marked.push([look, x, y]);
       });
     }
-    for (const [fill, places] of byColor) {
-      context.fillStyle = fill;
-      for (let at = 0; at < places.length; at += 2) context.fillRect(places[at], places[at + 1], cell, height);
+    for (const [color, found] of byColor) {
+      context.fillStyle = color;
+      for (let at = 0; at < found.length; at += 3) context.fillRect(found[at], found[at + 1], found[at + 2], height);
     }
     for (const [look, x, y] of marked) {
       drawPattern(context, content.palette.theme, look, { x, y, width: cell, height });

@@ -90,7 +90,7 @@ export class Palette {
     if (this.color === "namespace") {
       const { namespace } = card;
       if (!namespace) return { fill: theme.track, level: 0, letter: "", pattern };
-      return { fill: this.ofNamespace(namespace), level: card.held, letter: this.letter(namespace), pattern };
+      return { fill: this.ofNamespace(namespace), level: 1, letter: this.letter(namespace), pattern };
     }
     return { fill: this.shade(card.held), level: card.held, letter: "", pattern };
   }

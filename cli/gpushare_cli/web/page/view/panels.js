@@ -31,10 +31,10 @@ export function showFigures(sums, cluster, isPart) {
     sums.sick ? `${number(sums.sick)} sick` : "",
     sums.closed ? `${number(sums.closed)} closed` : "",
   ].filter(Boolean);
-  const where = `${sums.cards === 1 ? "card" : "cards"} on ${counted(sums.nodes, "node")}${broken.length ? `, ${broken.join(", ")}` : ""}`;
+  const where = `${sums.cards === 1 ? "card" : "cards"}${isPart ? " found" : ""} on ${counted(sums.nodes, "node")}${broken.length ? `, ${broken.join(", ")}` : ""}`;
   /** @type {Array<[string, string, string]>} */
   const figures = [
-    [number(sums.cards), isPart ? `${where} found` : where, ""],
+    [number(sums.cards), where, ""],
     [held[0], held[1], ""],
     [number(waiting.total), waiting.total === 1 ? "pod waits" : "pods wait", ""],
     [number(wrong), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
