@@ -36,6 +36,8 @@ class Publication:
 
     def __init__(self) -> None:
         self.state = PageState()
+        self.share_nodes: Mapping[str, msgspec.Raw] = {}
+        """GPUShareNodes, from which the figures are."""
         self._changed = asyncio.Event()
         self._watchers = 0
         self.wanted = asyncio.Event()
@@ -93,6 +95,7 @@ class Gathering:
         found = await self.reader.read()
         rows, report = await asyncio.to_thread(self._decided, found)
         self._rows, self._read_at = rows, rfc3339(self.now())
+        self.publication.share_nodes = found.reading.nodes
         self.publication.publish(
             {name: row.text for name, row in rows.items()},
             title=encode(self._title(found)),

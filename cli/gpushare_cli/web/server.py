@@ -19,13 +19,14 @@ from gpushare_cli.web.why_lines import why_answer
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.process.malloc import give_back
 
 TOKEN_BYTES = 24
 MAX_CLIENTS = 100
 """Pages that are open at a time."""
 MAX_WHY = 8
-"""Questions at a time; ``WHY_AT_ONCE`` of them are asked, the others wait."""
-WHY_AT_ONCE = 2
+"""Questions at a time; ``WHY_AT_ONCE`` of them is asked, the others wait."""
+WHY_AT_ONCE = 1
 BETWEEN_CHANGES = 1.0
 """Seconds between two messages to a page, at least."""
 QUIET_SECONDS = 15.0
@@ -120,13 +121,16 @@ class PageServer:
         self._asking += 1
         try:
             async with self._slots:
-                answer = await why_answer(self.client, namespace, pod, now=self.now())
+                answer = await why_answer(
+                    self.client, namespace, pod, now=self.now(), share_nodes=self.publication.share_nodes
+                )
         except (CannotLookError, NoCredentialsError, ApiError) as error:
             return _text(HTTPStatus.BAD_GATEWAY, str(error))
         except UnreachableError as error:
             return _text(HTTPStatus.BAD_GATEWAY, not_reached(error))
         finally:
             self._asking -= 1
+            give_back()
         return _response(HTTPStatus.OK, msgspec.json.encode(answer), JSON_TYPE)
 
 

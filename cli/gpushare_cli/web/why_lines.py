@@ -1,9 +1,10 @@
 """``why`` of a pod as the page shows it: the lines of the command's own view, each with what it is."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -41,10 +42,16 @@ class WhyAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """Below the answer."""
 
 
-async def why_answer(client: KubeClient, namespace: str, name: str, *, now: datetime) -> WhyAnswer:
-    """Raises ``CannotLookError`` where there is no such pod."""
+async def why_answer(
+    client: KubeClient, namespace: str, name: str, *, now: datetime, share_nodes: Mapping[str, Raw]
+) -> WhyAnswer:
+    """``share_nodes``: by name, as the watch of the page has them.
+
+    Raises ``CannotLookError`` where there is no such pod.
+    """
     subject = await PodFinder(client=client, namespace=namespace).find([f"pod/{name}"], None)
-    report = explain(await read_situation(client, subject.pod, exists=True, now=now))
+    situation = await read_situation(client, subject.pod, exists=True, now=now, share_nodes=share_nodes)
+    report = explain(situation)
     lines = [line for part in why_view(report, PAGE) if (line := _line(part)) is not None]
     return WhyAnswer(
         namespace=report.namespace,

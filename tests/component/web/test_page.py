@@ -10,7 +10,7 @@ from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
 from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
 
-from gpushare_core.kube.paths import PODS, SHARE_NODES
+from gpushare_core.kube.paths import PODS, POLICIES, SHARE_NODES
 
 REDRAW_MILLISECONDS = 50.0
 PAGE_BYTES = 150 * 2**20
@@ -90,6 +90,15 @@ async def test_a_click_on_a_pod_that_waits_says_why(cluster: WebCluster, tab: Ta
         await tab.open(f"{page.guard.url}#why=team-b/gone")
         await tab.until("document.querySelector('#detail .answer')")
         assert "there is no pod gone in namespace team-b" in await tab.text("#detail")
+
+
+async def test_a_command_of_several_lines_keeps_them(cluster: WebCluster, tab: Tab) -> None:
+    cluster.objects[POLICIES].clear()
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        code = await tab.evaluate("[...document.querySelectorAll('#problems code')].map((e) => e.innerText)")
+        assert any("kind: GPUSharePolicy\nmetadata:" in text for text in code)
 
 
 async def test_a_click_on_the_map_shows_the_card(cluster: WebCluster, tab: Tab) -> None:

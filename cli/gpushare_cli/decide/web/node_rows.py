@@ -1,6 +1,6 @@
 """The rows of nodes, computed anew only for nodes of which something changed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,6 +11,8 @@ from gpushare_cli.decide.inspection.node_reader import shared_nodes
 from gpushare_cli.decide.web.groups import groups_of
 from gpushare_cli.decide.web.page_node import page_node
 from gpushare_core.scheduling.objects.holder import PodUpdate
+
+NODES_AT_ONCE = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +66,12 @@ def _sources(reading: PageReading) -> dict[str, RowSource]:
     }
 
 
-def _made(
-    reading: PageReading, sources: Mapping[str, RowSource], names: Collection[str]
-) -> dict[str, PageRow]:
-    part = replace(reading.cluster, share_nodes=[reading.nodes[name] for name in names])
-    return {
-        node.name: PageRow(
-            sources[node.name],
-            msgspec.json.encode(page_node(node, dict(sources[node.name].groups))),
-        )
-        for node in shared_nodes(part)
-    }
+def _made(reading: PageReading, sources: Mapping[str, RowSource], names: Sequence[str]) -> dict[str, PageRow]:
+    """As few nodes at a time as keep memory small: each is many times as large as its row."""
+    rows: dict[str, PageRow] = {}
+    for begin in range(0, len(names), NODES_AT_ONCE):
+        some = [reading.nodes[name] for name in names[begin : begin + NODES_AT_ONCE]]
+        for node in shared_nodes(replace(reading.cluster, share_nodes=some)):
+            source = sources[node.name]
+            rows[node.name] = PageRow(source, msgspec.json.encode(page_node(node, dict(source.groups))))
+    return rows

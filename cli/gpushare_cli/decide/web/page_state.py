@@ -31,7 +31,8 @@ class PageState:
             if name not in self._parts or self._parts[name][1] != text:
                 self._parts[name] = next_version, text
                 changed = True
-        self.version += changed
+        if changed:
+            self.version, self._encoded = next_version, (-1, -1, b"")
         return changed
 
     def _set_rows(self, rows: Mapping[str, bytes], version: int) -> bool:

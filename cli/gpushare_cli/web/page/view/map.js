@@ -17,6 +17,8 @@ import { byId, shown } from "./dom.js";
 const BOX_FROM = 9;
 const PAD = 2;
 const FLASH_MILLISECONDS = 1600;
+/** Where more cards change at a time, none of them is news. */
+const MAX_FLASHES = 60;
 
 export class CardMap {
   #holder = byId("map", HTMLDivElement);
@@ -49,11 +51,11 @@ export class CardMap {
 
   /**
    * @param {MapContent} content
-   * @param {Iterable<Card>} [changed]
+   * @param {Card[]} [changed]
    */
   show(content, changed = []) {
     this.#content = content;
-    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) {
+    if (changed.length <= MAX_FLASHES && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
       for (const card of changed) this.#flashes.set(card, performance.now() + FLASH_MILLISECONDS);
     }
     this.#arrange();

@@ -264,10 +264,11 @@ function head(id, title, count) {
   return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, number(count))));
 }
 
-/** @param {string} text */
+/** @param {string} text some have several lines */
 function command(text) {
+  const lines = document.createTextNode(text.split("\n").map(shown).join("\n"));
   const copy = button("Copy", () => void navigator.clipboard.writeText(text), { class: "copy", "aria-label": `Copy ${text}` });
-  return el("div", { class: "command" }, el("code", {}, text), copy);
+  return el("div", { class: "command" }, el("code", {}, lines), copy);
 }
 
 /**
