@@ -48,16 +48,17 @@ async def served(
 
 
 class Stream:
-    """The messages that a browser gets."""
+    """What a browser gets: a snapshot, then what changes."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, snapshot: Json, response: aiohttp.ClientResponse) -> None:
+        self.snapshot = snapshot
         self.response = response
 
     async def message(self) -> Json:
-        """Returns the next one."""
+        """Returns what changed next."""
         async with asyncio.timeout(WITHIN):
             while line := await self.response.content.readline():
-                if line.startswith(b"data: "):
+                if line.startswith(b"data: {"):
                     found: Json = msgspec.json.decode(line[6:])
                     return found
         raise AssertionError("the stream has ended")
@@ -71,11 +72,11 @@ class Stream:
 
 
 @asynccontextmanager
-async def stream(page: PageServer, since: int = 0) -> AsyncIterator[Stream]:
+async def stream(page: PageServer) -> AsyncIterator[Stream]:
     timeout = aiohttp.ClientTimeout(total=None)
-    async with (
-        aiohttp.ClientSession(timeout=timeout, read_bufsize=2**24) as session,
-        session.get(f"{page.guard.url}events?since={since}") as response,
-    ):
-        assert response.status == 200, await response.text()
-        yield Stream(response)
+    async with aiohttp.ClientSession(timeout=timeout, read_bufsize=2**24) as session:
+        async with session.get(f"{page.guard.url}snapshot") as response:
+            snapshot = await response.json()
+        async with session.get(f"{page.guard.url}events?since={snapshot['version']}") as response:
+            assert response.status == 200, await response.text()
+            yield Stream(snapshot, response)

@@ -64,7 +64,7 @@ async def test_it_prints_one_address_and_serves_until_it_is_ended(
         async with aiohttp.ClientSession() as session:
             async with session.get(url) as response:
                 assert response.status == 200
-            async with session.get(f"{url}events") as response:
+            async with session.get(f"{url}events?since=1") as response:
                 assert (await response.content.readline()).startswith(b"id: ")
                 process.send_signal(number)
                 out, err = await asyncio.wait_for(process.communicate(), WITHIN)

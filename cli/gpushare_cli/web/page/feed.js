@@ -57,6 +57,10 @@ class ServerFeed {
     const events = new EventSource(`events?since=${this.#version}`);
     events.onopen = () => onLink(false);
     events.onmessage = (event) => this.#take(/** @type {Message} */ (JSON.parse(event.data)), onMessage);
+    events.addEventListener("reset", () => {
+      events.close();
+      this.start(onMessage, onLink);
+    });
     events.onerror = () => {
       onLink(true);
       if (events.readyState === EventSource.CLOSED) again();

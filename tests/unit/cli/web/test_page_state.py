@@ -14,7 +14,14 @@ def rows(*names: str, text: str = "") -> dict[str, bytes]:
 
 
 def changes(state: PageState, since: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(state.changes_since(since))
+    text = state.changes_since(since)
+    assert text
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def snapshot(state: PageState) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(b"".join(state.snapshot()))
     return found
 
 
@@ -22,10 +29,10 @@ def names(found: dict[str, Any]) -> list[str]:
     return [node["name"] for node in found["nodes"]]
 
 
-def test_at_first_it_is_all_there_is() -> None:
+def test_a_snapshot_is_all_there_is() -> None:
     state = PageState()
     assert state.publish(rows("a", "b"), title=b'"t"')
-    found = changes(state, 0)
+    found = snapshot(state)
     assert (found["whole"], names(found), found["parts"]) == (True, ["a", "b"], {"title": "t"})
 
 
@@ -66,10 +73,25 @@ def test_nothing_new_is_no_new_version() -> None:
     assert state.version == 1
 
 
-def test_a_version_that_never_was_gets_all() -> None:
+def test_a_snapshot_comes_in_pieces_of_one_moment() -> None:
+    state = PageState()
+    large = "x" * page_state.PIECE
+    state.publish(rows("a", "b", "c", text=large))
+    pieces = state.snapshot()
+    first = next(pieces)
+    state.publish(rows("a"))
+    text = first + b"".join(pieces)
+    assert len(first) < 3 * page_state.PIECE
+    assert names(json.loads(text)) == ["a", "b", "c"]
+    assert json.loads(text)["version"] == 1
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_version_that_never_was_needs_a_snapshot(version: int) -> None:
     state = PageState()
     state.publish(rows("a"))
-    assert changes(state, 99)["whole"]
+    assert state.changes_since(version) is None
+    assert state.changes_since(1)
 
 
 def test_what_was_removed_is_remembered_for_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,12 +100,22 @@ def test_what_was_removed_is_remembered_for_so_many_nodes(monkeypatch: pytest.Mo
     state.publish(rows("a", "b", "c", "d"))
     state.publish(rows("b", "c", "d"))
     state.publish(rows("d"))
-    assert changes(state, 1)["whole"], "that a is gone is forgotten"
-    late = changes(state, 2)
-    assert (late["whole"], sorted(late["removed"])) == (False, ["b", "c"])
+    assert state.changes_since(1) is None, "that a is gone is forgotten"
+    assert sorted(changes(state, 2)["removed"]) == ["b", "c"]
+
+
+def test_more_than_a_message_may_have_is_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_state, "MAX_CHANGES", 500)
+    state = PageState()
+    state.publish(rows("a", "b"))
+    state.publish(rows("a") | rows("b", text="x" * 600))
+    assert state.changes_since(1) is None
+    state.publish(rows("a", text="small") | rows("b", text="x" * 600))
+    assert state.changes_since(2)
 
 
 def test_equal_questions_share_an_answer() -> None:
     state = PageState()
     state.publish(rows("a"))
-    assert state.changes_since(0) is state.changes_since(0)
+    state.publish(rows("a", text="1"))
+    assert state.changes_since(1) is state.changes_since(1)
