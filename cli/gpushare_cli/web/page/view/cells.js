@@ -139,8 +139,9 @@ function drawHolder(context, holder, fill, { x, y, width, height }) {
   context.fillText(beginOf(context, shown(holder.name), room), x + 6, y + (isTall ? height / 2 - 9 : height / 2) + 0.5);
   if (isTall) {
     context.globalAlpha *= 0.75;
-    const text = `${holder.units} · ${shown(holder.namespace)}`;
-    context.fillText(beginOf(context, text, room), x + 6, y + height / 2 + 6.5);
+    const whose = `${holder.units} · ${shown(holder.namespace)}`;
+    const text = context.measureText(whose).width <= room ? whose : String(holder.units);
+    context.fillText(text, x + 6, y + height / 2 + 6.5);
   }
   context.restore();
 }
