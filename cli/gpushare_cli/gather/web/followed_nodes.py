@@ -95,5 +95,5 @@ class FollowedNodes:
 
 
 def _named(raw: Raw) -> NamedRaw:
-    """Copies it out of the page that it came in. What is no object has an empty name, and gets no row."""
+    """Copies it out of the page that it came in."""
     return NamedRaw(msgspec.json.decode(raw, type=NodeName).metadata.name, raw.copy())
