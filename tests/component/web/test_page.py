@@ -251,7 +251,7 @@ async def redraws(tab: Tab) -> dict[str, float]:
             times.map.push(performance.now() - drawn);
             await new Promise((done) => setTimeout(done, 20));
           }
-          return Object.fromEntries(Object.entries(times).map(([k, v]) => [k, v.reduce((a, b) => Math.min(a, b))]));
+          return { change: Math.min(...times.change), map: Math.min(...times.map) };
         })()"""
     )
     return found
