@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo kubeconfig stop test unit fuzz engines cases staticcheck races check format crds reference docs protos chart modules lock base hook image scheduler-image client release bench chaos matrix simulate clean \
-  venv cluster volcano helm preflight suite programs style types contracts generated
+  venv cluster volcano helm preflight suite programs style types contracts generated page
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -17,6 +17,7 @@ CODE := core operator plugin extender hostctl cli localcluster image charts rele
 GO_CODE := localcluster scheduler
 # The folder of Go's programs. It is asked for where a target needs it: Go may have to be fetched.
 GO_BIN = $(shell $(BIN)/python -m gpushare_localcluster.build.toolchain)
+TSC := cli/node_modules/.bin/tsc
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 C_FILES = $(shell find hook tests/e2e tests/fakes -name '*.[ch]')
 PYTEST_ARGS ?=
@@ -109,8 +110,8 @@ simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, faults at ran
 	  $(if $(ENGINE),--engine $(ENGINE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
-	$(say) "each of four checks prints when it is done: a minute, two with no cache"
-	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target types contracts style generated
+	$(say) "each of five checks prints when it is done: a minute, two with no cache"
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target types contracts style generated page
 
 style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
@@ -124,6 +125,16 @@ types: $(STAMP)
 
 contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+# The types in the page of `kubectl gpushare web`: plain modules with JSDoc, which are served as they are.
+page: $(TSC)
+	$(TSC) --project cli
+
+$(TSC): cli/package-lock.json
+	@command -v npm > /dev/null || { echo "npm is needed for TypeScript, which checks the page of \`kubectl gpushare web\`:" \
+	  "on Debian, apt-get install npm" >&2; exit 1; }
+	@npm ci --prefix cli --silent --no-fund --no-audit
+	@touch $@
 
 generated: $(STAMP)
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
@@ -236,7 +247,7 @@ matrix: preflight helm ## The end-to-end tests on each version of Kubernetes: ho
 	$(BIN)/python -m matrix $(MINORS) --processes "$(PROCESSES)" $(if $(TESTS),--tests $(TESTS))
 
 clean: ## Remove what the targets made inside the checkout
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist cli/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv: $(STAMP)

@@ -92,6 +92,7 @@ def freeze(scratch: Path, *, epoch: int) -> Path:
         *("--onedir", "--console", "--noconfirm", "--log-level=ERROR", "--name", PROGRAM),
         *(f"--{part}path={scratch / part}" for part in ("dist", "work", "spec")),
         *(f"--paths={ROOT / part}" for part in ("cli", "core")),
+        "--collect-data=gpushare_cli",  # the page of `web`
         *(f"--exclude-module={name}" for name in left_out()),
     ]
     run([sys.executable, "-m", "PyInstaller", *options, str(start)], folder=scratch, epoch=epoch)

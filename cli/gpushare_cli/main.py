@@ -25,7 +25,7 @@ from gpushare_cli.output.progress import ProgressLine, Silence, StatusLine
 from gpushare_cli.output.terminal import is_terminal
 from gpushare_cli.output.watch import pages_of, watch
 from gpushare_cli.repetition import repeat
-from gpushare_cli.report import ExitStatus
+from gpushare_cli.report import CommandReport, ExitStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -100,6 +100,8 @@ async def _run(command: Command, options: Namespace) -> int:
             all_namespaces=options.all_namespaces,
             now=utc_now,
             progress=progress,
+            server=login.credentials.server,
+            announce=lambda report: _announce(report, command, printer, progress),
         )
         if _is_live(command, options, printer):
             options.watch = options.watch or WATCH_SECONDS
@@ -111,6 +113,11 @@ async def _run(command: Command, options: Namespace) -> int:
             progress.done()
         printer.print(report, command.view)
         return report.exit_status
+
+
+def _announce(report: CommandReport, command: Command, printer: Printer, progress: ProgressLine) -> None:
+    progress.done()
+    printer.print(report, command.view)
 
 
 def _is_live(command: Command, options: Namespace, printer: Printer) -> bool:

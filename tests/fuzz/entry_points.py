@@ -271,6 +271,10 @@ FUZZED_BY: dict[str, str] = {
 
 OWN: dict[str, str] = {
     "gpushare_cli.commands.time_argument:whole_number_of": "an argument, whose digits are looked at first",
+    "gpushare_cli.commands.web:_port": "an argument, whose digits are looked at first",
+    "gpushare_cli.gather.web.followed_nodes:_named": "a GPUShareNode, and `follow` lists again if it is none",
+    "gpushare_cli.web.page_files:page_files": "files of our own",
+    "gpushare_cli.web.server:_version": "a number, whose digits are looked at first",
     "gpushare_cli.gather.shared_cards:_name_of": "a GPUShareNode, whose errors are caught",
     "gpushare_cli.gather.simulation.cluster_state:StateReader._pods_of": "pods, whose errors are caught",
     "gpushare_cli.changes.policy_deletion:_read": "a policy, and `follow` lists again if it is none",

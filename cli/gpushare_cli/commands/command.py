@@ -22,6 +22,10 @@ class Session:
     now: Callable[[], datetime]
     progress: ProgressLine
     """For what takes more than a second; shown on a terminal alone."""
+    server: str = ""
+    """URL of the API server."""
+    announce: Callable[[CommandReport], None] = lambda _report: None
+    """Prints a report while the command goes on."""
 
 
 Find = Callable[[Session, Namespace], Awaitable[CommandReport]]

@@ -14,6 +14,7 @@ from gpushare_cli.commands.pods import PODS_COMMAND
 from gpushare_cli.commands.simulate import SIMULATE_COMMAND
 from gpushare_cli.commands.status import STATUS_COMMAND
 from gpushare_cli.commands.top import TOP_COMMAND
+from gpushare_cli.commands.web import WEB_COMMAND
 from gpushare_cli.commands.why import WHY_COMMAND
 
 COMMANDS: tuple[Command, ...] = (
@@ -24,6 +25,7 @@ COMMANDS: tuple[Command, ...] = (
     WHY_COMMAND,
     SIMULATE_COMMAND,
     TOP_COMMAND,
+    WEB_COMMAND,
     CORDON_COMMAND,
     UNCORDON_COMMAND,
     DRAIN_CARD_COMMAND,

@@ -42,8 +42,11 @@ class NodeName(Struct):
     metadata: _NamedMeta
 
 
-async def read_shared_cards(client: KubeClient, *, nodes: Sequence[str] = ()) -> ClusterReading:
-    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone.
+async def read_shared_cards(
+    client: KubeClient, *, nodes: Sequence[str] = (), share_nodes: Sequence[Raw] | None = None
+) -> ClusterReading:
+    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone. ``share_nodes``:
+    GPUShareNodes that are known already.
 
     Raises:
         CannotLookError: GPUShareNodes cannot be read. What else cannot is said in the reading.
@@ -51,13 +54,7 @@ async def read_shared_cards(client: KubeClient, *, nodes: Sequence[str] = ()) ->
     unread: list[str] = []
     node = nodes[0] if len(nodes) == 1 else ""
     share_nodes, pending, unschedulable = await asyncio.gather(
-        read_list(
-            client,
-            SHARE_NODES,
-            shape=Raw,
-            field_selector=f"metadata.name={node}" if node else "",
-            advice=LISTS_SHARE_NODES,
-        ),
+        _share_nodes(client, node) if share_nodes is None else _known(share_nodes),
         _or_nothing(
             _pending_pods(client, node),
             unread,
@@ -75,6 +72,15 @@ async def read_shared_cards(client: KubeClient, *, nodes: Sequence[str] = ()) ->
         unschedulable_nodes=frozenset(unschedulable or ()),
         unread=unread,
     )
+
+
+async def _share_nodes(client: KubeClient, node: str) -> Sequence[Raw]:
+    selector = f"metadata.name={node}" if node else ""
+    return await read_list(client, SHARE_NODES, shape=Raw, field_selector=selector, advice=LISTS_SHARE_NODES)
+
+
+async def _known(share_nodes: Sequence[Raw]) -> Sequence[Raw]:
+    return share_nodes
 
 
 class SharedCards(NamedTuple):

@@ -1,7 +1,7 @@
 """Reads what there is to say whether all is well; what cannot be read is said, and the rest goes on."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
-from gpushare_cli.errors import CannotLookError, not_reached
+from gpushare_cli.errors import CannotLookError, not_known, not_reached
 from gpushare_cli.gather.lists import CACHED
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
@@ -71,9 +71,13 @@ class PartReader:
         response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
+        return self.decoded(part, response.items or (), shape)
+
+    def decoded(self, part: str, raws: Iterable[Raw], shape: type[T]) -> Sequence[T]:
+        """Returns the objects of ``part`` that can be decoded; of the others it is noted why not."""
         read: list[T] = []
         errors: list[Exception] = []
-        for raw in response.items or ():
+        for raw in raws:
             try:
                 read.append(msgspec.json.decode(raw, type=shape))
             except UNREADABLE_JSON as error:
@@ -99,9 +103,7 @@ class PartReader:
         if isinstance(error, UnreachableError):
             raise CannotLookError(not_reached(error)) from error
         if error.status == HTTPStatus.UNAUTHORIZED:
-            raise CannotLookError(
-                f"the API server does not know you: {error.message or error}; log in again"
-            ) from error
+            raise CannotLookError(not_known(error.message or error)) from error
         if not error.is_not_found:
             self.unread.append(UnreadPart(part=part, reason=error.message or str(error)))
 
@@ -109,12 +111,21 @@ class PartReader:
         return any(unread.part == part for unread in self.unread)
 
 
-async def read_status_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
-    """Raises ``CannotLookError`` where there is no API server."""
+async def read_status_facts(
+    client: KubeClient,
+    *,
+    now: datetime,
+    progress: ProgressLine,
+    share_nodes: Collection[Raw] | None = None,
+) -> StatusFacts:
+    """``share_nodes``: GPUShareNodes that are known already; None: they are read.
+
+    Raises ``CannotLookError`` where there is no API server.
+    """
     progress.doing("reading policies, GPUShareNodes and pods that wait")
     reader = PartReader(client)
     facts, waiting = await asyncio.gather(
-        _read_facts(reader, now),
+        _read_facts(reader, now, share_nodes),
         reader.list(parts.PENDING_PODS, PODS, UnplacedPod, fieldSelector="status.phase=Pending"),
     )
     facts, evictions = await asyncio.gather(_with_heartbeats(reader, facts), _evictions(reader, facts))
@@ -128,10 +139,12 @@ async def read_version_facts(client: KubeClient, *, now: datetime, progress: Pro
     return replace(await _read_facts(reader, now), unread=reader.unread)
 
 
-async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
+async def _read_facts(
+    reader: PartReader, now: datetime, share_nodes: Collection[Raw] | None = None
+) -> StatusFacts:
     policies, nodes, kubernetes, deployments = await asyncio.gather(
         reader.list(parts.POLICIES, POLICIES, ObservedPolicy),
-        reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState),
+        _node_states(reader, share_nodes),
         reader.one(parts.KUBERNETES, SERVER_VERSION, ServerVersion),
         reader.list(parts.OPERATOR_DEPLOYMENT, DEPLOYMENTS, InstalledDeployment, labelSelector=OPERATOR),
     )
@@ -154,6 +167,12 @@ async def _read_facts(reader: PartReader, now: datetime) -> StatusFacts:
         pods=running or (),
         kubernetes=kubernetes.git_version if kubernetes else "",
     )
+
+
+async def _node_states(reader: PartReader, share_nodes: Collection[Raw] | None) -> Sequence[NodeState] | None:
+    if share_nodes is None:
+        return await reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState)
+    return reader.decoded(parts.SHARE_NODES, share_nodes, NodeState)
 
 
 async def _evictions(reader: PartReader, facts: StatusFacts) -> Sequence[ObservedEvent]:

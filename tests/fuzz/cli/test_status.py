@@ -84,7 +84,7 @@ def odd_clients(draw: Any) -> OddClient:
 
 
 @given(odd_clients())
-@fuzzes(PartReader.list, _policy_state, few=30)
+@fuzzes(PartReader.decoded, _policy_state, few=30)
 def test_a_status_is_a_page_and_a_document_whatever_the_cluster_says(client: OddClient) -> None:
     try:
         facts = asyncio.run(read_status_facts(cast("KubeClient", client), now=NOW, progress=Silence()))

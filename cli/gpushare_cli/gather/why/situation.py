@@ -1,7 +1,7 @@
 """Reads what there is to know of one pod: GPUShareNodes, and only the pods that are needed."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -38,7 +38,16 @@ class LenientReader:
     """Reads lists; what cannot be read is noted, and empty."""
 
     client: KubeClient
+    known: Mapping[str, msgspec.Raw] | None = None
+    """GPUShareNodes by name; None: they are read."""
     unread: dict[str, str] = field(default_factory=dict)
+
+    async def share_nodes(self, node: str = "") -> Sequence[msgspec.Raw] | None:
+        """Returns all GPUShareNodes, or that of ``node``."""
+        if self.known is not None:
+            return [raw for name, raw in self.known.items() if node in ("", name)]
+        selector = f"metadata.name={node}" if node else ""
+        return await self.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw, field_selector=selector)
 
     async def list(self, what: str, path: str, *, shape: type[T], field_selector: str = "") -> list[T] | None:
         try:
@@ -48,13 +57,23 @@ class LenientReader:
             return None
 
 
-async def read_situation(client: KubeClient, pod: Json, *, exists: bool, now: datetime) -> PodSituation:
-    """Raises ``CannotLookError`` where ``pod`` is none."""
+async def read_situation(
+    client: KubeClient,
+    pod: Json,
+    *,
+    exists: bool,
+    now: datetime,
+    share_nodes: Mapping[str, msgspec.Raw] | None = None,
+) -> PodSituation:
+    """``share_nodes``: GPUShareNodes that are known already, by name; None: they are read.
+
+    Raises ``CannotLookError`` where ``pod`` is none.
+    """
     try:
         kube_pod = read_kube_pod(pod)
     except msgspec.ValidationError as error:
         raise CannotLookError(f"the pod cannot be read: {error}") from error
-    reader = LenientReader(client)
+    reader = LenientReader(client, share_nodes)
     if kube_pod.spec.node_name:
         return await _bound(reader, pod, kube_pod, now=now)
     return await _waiting(reader, pod, kube_pod, exists=exists, now=now)
@@ -64,12 +83,7 @@ async def _bound(reader: LenientReader, pod: Json, kube_pod: KubePod, *, now: da
     """Of a pod that is bound the cluster beside its node does not matter."""
     node = kube_pod.spec.node_name
     share_nodes, others, found, evictions = await asyncio.gather(
-        reader.list(
-            SHARE_NODES_NAME,
-            SHARE_NODES,
-            shape=msgspec.Raw,
-            field_selector=f"metadata.name={node}",
-        ),
+        reader.share_nodes(node),
         _pods_on(reader, node),
         _events(reader, kube_pod),
         _evictions(reader, pod, kube_pod),
@@ -95,7 +109,7 @@ async def _waiting(
 ) -> PodSituation:
     namespace = kube_pod.metadata.namespace
     share_nodes, pending, found, evictions, cluster = await asyncio.gather(
-        reader.list(SHARE_NODES_NAME, SHARE_NODES, shape=msgspec.Raw),
+        reader.share_nodes(),
         reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
         _events(reader, kube_pod) if exists else _no_events(),
         _evictions(reader, pod, kube_pod) if exists else _no_events(),

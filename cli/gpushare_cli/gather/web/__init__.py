@@ -1,0 +1,1 @@
+"""What the page of ``kubectl gpushare web`` is made from: a watch of GPUShareNodes, the rest read again."""

@@ -1,0 +1,99 @@
+"""GPUShareNodes as a watch keeps them: to list 5,000 of them every other second would be 27 MB each time."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gpushare_cli.errors import CannotLookError, not_known, not_reached
+from gpushare_cli.gather.shared_cards import LISTS_SHARE_NODES, NodeName
+from gpushare_core.kube import follow as following
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.kube.request import ApiRequest
+from gpushare_core.kube.response import ListResponse
+
+FIRST_SECONDS = 30.0
+"""In which the first list has come, else the API server is not reached."""
+
+
+class NamedRaw(Struct, gc=False):
+    name: str
+    content: Raw
+
+
+@dataclass(slots=True)
+class FollowedNodes:
+    """``nodes``: by name. Nothing is followed before the first ``refresh``."""
+
+    client: KubeClient
+    nodes: dict[str, Raw] = field(default_factory=dict)
+    _listed: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        logging.getLogger(following.__name__).setLevel(logging.CRITICAL)  # the page itself says what is old
+
+    async def refresh(self) -> None:
+        """Waits until all nodes are known.
+
+        Raises:
+            CannotLookError: they cannot be read.
+            NoCredentialsError: the login has expired.
+        """
+        await self._probe()
+        if self._task is None or self._task.done():
+            self._listed.clear()
+            self._task = asyncio.create_task(self._follow())
+        waiting = asyncio.create_task(self._listed.wait())
+        done, _ = await asyncio.wait(
+            {waiting, self._task}, timeout=FIRST_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        waiting.cancel()
+        if self._task in done:
+            self._task.result()
+        if not self._listed.is_set():
+            raise CannotLookError(f"the API server does not list {SHARE_NODES} within {FIRST_SECONDS:.0f} s")
+
+    async def _probe(self) -> None:
+        """Asks for one: a watch keeps silent of most that goes wrong with it."""
+        request = ApiRequest(path=SHARE_NODES, params={"limit": "1"})
+        try:
+            await self.client.read(request, shape=ListResponse[NodeName])
+        except UnreachableError as error:
+            raise CannotLookError(not_reached(error)) from error
+        except ApiError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise CannotLookError(not_known(error.message or error)) from error
+            raise CannotLookError(
+                f"the API server does not list {SHARE_NODES}: {error}; {LISTS_SHARE_NODES}"
+            ) from error
+
+    async def _follow(self) -> None:
+        async for event in follow(self.client, Collection(SHARE_NODES), _named):
+            if isinstance(event, Listed):
+                self.nodes = {item.name: item.content for item in event.items}
+                self._listed.set()
+            elif event.kind == "DELETED":
+                self.nodes.pop(event.item.name, None)
+            else:
+                self.nodes[event.item.name] = event.item.content
+
+    async def forget(self) -> None:
+        """After a time in which nothing could be read: the next ``refresh`` lists anew."""
+        if task := self._task:
+            self._task = None
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # looked at: what is wrong the next ``refresh`` says
+
+
+def _named(raw: Raw) -> NamedRaw:
+    """Copies it out of the page that it came in."""
+    return NamedRaw(msgspec.json.decode(raw, type=NodeName).metadata.name, raw.copy())

@@ -1,0 +1,111 @@
+// Where the page's figures come from: the program that serves it, or a made-up cluster.
+
+import { Demo, DEMO_NODES } from "./state/demo.js";
+
+/**
+ * @typedef {import("./state/model.js").Message} Message
+ * @typedef {import("./state/demo.js").WhyAnswer} WhyAnswer
+ * @typedef {{
+ *   start: (onMessage: (message: Message) => void, onLink: (gone: boolean) => void) => void,
+ *   why: (namespace: string, name: string) => Promise<WhyAnswer>}} Feed
+ */
+
+const AGAIN_MILLISECONDS = 3000;
+
+/**
+ * Returns the feed that the address asks for: ``?demo``, ``?demo=3``, or the cluster.
+ * @param {string} search
+ * @returns {Feed}
+ */
+export function feedOf(search) {
+  const demo = new URLSearchParams(search).get("demo");
+  return demo === null ? new ServerFeed() : new DemoFeed(Number(demo) || DEMO_NODES);
+}
+
+/** @implements {Feed} */
+class ServerFeed {
+  #version = 0;
+
+  /**
+   * @param {(message: Message) => void} onMessage
+   * @param {(gone: boolean) => void} onLink whether nobody answers any more
+   */
+  start(onMessage, onLink) {
+    const again = () => setTimeout(() => this.start(onMessage, onLink), AGAIN_MILLISECONDS);
+    this.#snapshot(onMessage).then(
+      () => this.#follow(onMessage, onLink, again),
+      () => {
+        onLink(true);
+        again();
+      },
+    );
+  }
+
+  /** @param {(message: Message) => void} onMessage */
+  async #snapshot(onMessage) {
+    const response = await fetch("snapshot", { cache: "no-store" });
+    if (!response.ok) throw new Error(await response.text());
+    this.#take(/** @type {Message} */ (await response.json()), onMessage);
+  }
+
+  /**
+   * @param {(message: Message) => void} onMessage
+   * @param {(gone: boolean) => void} onLink
+   * @param {() => void} again
+   */
+  #follow(onMessage, onLink, again) {
+    const events = new EventSource(`events?since=${this.#version}`);
+    events.onopen = () => onLink(false);
+    events.onmessage = (event) => this.#take(/** @type {Message} */ (JSON.parse(event.data)), onMessage);
+    events.addEventListener("reset", () => {
+      events.close();
+      this.start(onMessage, onLink);
+    });
+    events.onerror = () => {
+      onLink(true);
+      if (events.readyState === EventSource.CLOSED) again();
+    };
+  }
+
+  /**
+   * @param {Message} message
+   * @param {(message: Message) => void} onMessage
+   */
+  #take(message, onMessage) {
+    this.#version = message.version;
+    onMessage(message);
+  }
+
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   * @returns {Promise<WhyAnswer>}
+   */
+  async why(namespace, name) {
+    const response = await fetch(`why?${new URLSearchParams({ namespace, pod: name })}`, { cache: "no-store" });
+    if (!response.ok) throw new Error((await response.text()).trim());
+    return /** @type {Promise<WhyAnswer>} */ (response.json());
+  }
+}
+
+/** @implements {Feed} */
+class DemoFeed {
+  /** @param {number} count */
+  constructor(count) {
+    this.demo = new Demo(count);
+  }
+
+  /** @param {(message: Message) => void} onMessage */
+  start(onMessage) {
+    onMessage(this.demo.snapshot());
+    setInterval(() => onMessage(this.demo.change()), 1000);
+  }
+
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   */
+  async why(namespace, name) {
+    return this.demo.why(namespace, name);
+  }
+}

@@ -1,0 +1,292 @@
+// All that is text beside the map: figures, what waits, what is wrong, one card, one pod.
+
+import { age, ageSince, counted, memory, number, percent } from "../state/text.js";
+import { button, byId, el, shown } from "./dom.js";
+
+/**
+ * @typedef {import("../state/model.js").Card} Card
+ * @typedef {import("../state/model.js").Cluster} Cluster
+ * @typedef {import("../state/model.js").Sums} Sums
+ * @typedef {import("../state/model.js").Problem} Problem
+ * @typedef {import("../state/model.js").WaitingPod} WaitingPod
+ * @typedef {import("../state/demo.js").WhyAnswer} WhyAnswer
+ */
+
+const MAX_WAITING = 300;
+const MAX_PLACES = 12;
+const PLURALS = new Map([["policy", "policies"]]);
+
+/**
+ * @param {Sums} sums
+ * @param {Cluster} cluster
+ * @param {boolean} isPart whether a filter is on
+ */
+export function showFigures(sums, cluster, isPart) {
+  const { waiting, problems } = cluster.parts;
+  const wrong = problems.filter((problem) => problem.severity !== "note").length;
+  const held = sums.unit
+    ? [`${number(sums.held)}/${number(sums.units)}`, `units of ${sums.unit} held, ${percent(sums.held, sums.units)}`]
+    : [`${memory(sums.heldBytes)}/${memory(sums.memoryBytes)}`, `held, ${percent(sums.heldBytes, sums.memoryBytes)}`];
+  const broken = [
+    sums.sick ? `${number(sums.sick)} sick` : "",
+    sums.closed ? `${number(sums.closed)} closed` : "",
+  ].filter(Boolean);
+  const where = `${sums.cards === 1 ? "card" : "cards"}${isPart ? " found" : ""} on ${counted(sums.nodes, "node")}${broken.length ? `, ${broken.join(", ")}` : ""}`;
+  /** @type {Array<[string, string, string]>} */
+  const figures = [
+    [number(sums.cards), where, ""],
+    [held[0], held[1], ""],
+    [number(waiting.total), waiting.total === 1 ? "pod waits" : "pods wait", ""],
+    [number(wrong), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
+  ];
+  byId("figures", HTMLElement).replaceChildren(
+    ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dd", {}, value), el("dt", {}, name))),
+  );
+  byId("where", HTMLElement).textContent = shown(cluster.parts.title.server);
+}
+
+/**
+ * Says when the figures are of, and why they are old.
+ * @param {Cluster} cluster
+ * @param {boolean} isGone whether the program that serves the page does not answer
+ */
+export function showFreshness(cluster, isGone) {
+  const { freshness, title } = cluster.parts;
+  const banner = byId("banner", HTMLElement);
+  const read = Date.parse(freshness.readAt);
+  const time = Number.isNaN(read) ? "" : new Date(read).toLocaleTimeString("en-GB");
+  const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(Date.now() - read)} ago.`;
+  const isOld = isGone || freshness.trouble !== "";
+  document.body.classList.toggle("old", isOld);
+  byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
+  const said = isGone
+    ? ["Nobody answers", `${old} kubectl gpushare web has ended, or too many of its pages are open. Start it again.`, ""]
+    : freshness.trouble === "Login"
+      ? ["The login has expired", `${old} Log in again: the page goes on by itself.`, freshness.message]
+      : freshness.trouble
+        ? ["The API server is not reached", `${old} The page goes on by itself when it answers.`, freshness.message]
+        : title.unread.length
+          ? ["Not all could be read", title.unread.slice(0, 4).join(" "), ""]
+          : null;
+  banner.hidden = said === null;
+  banner.className = isOld ? "alarm" : "";
+  const text = JSON.stringify(said);
+  if (said === null || banner.dataset.said === text) return;
+  banner.dataset.said = text;
+  banner.replaceChildren(
+    el("strong", {}, said[0]),
+    el("span", {}, said[1]),
+    ...(said[2] ? [el("small", {}, said[2])] : []),
+  );
+}
+
+/**
+ * @param {Cluster} cluster
+ * @param {string} chosen namespace/name
+ * @param {string} query words that a pod's name has to contain
+ * @param {(namespace: string, name: string) => void} onWhy
+ */
+export function showWaiting(cluster, chosen, query, onWhy) {
+  const { waiting } = cluster.parts;
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
+  const pods = words.length && found.length ? found : waiting.pods;
+  const seen = pods.slice(0, MAX_WAITING);
+  const section = byId("waiting", HTMLElement);
+  const key = JSON.stringify([waiting.total, chosen, seen]);
+  if (section.dataset.key === key) return showAges(section, seen);
+  section.dataset.key = key;
+  const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
+  const rest = waiting.total - items.length;
+  replaceKept("waiting", [
+    head("waiting-title", "Waiting", waiting.total),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "No pod waits for a card."),
+    ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
+  ]);
+}
+
+/**
+ * Elements stay: one that is replaced between press and release of a button gets no click.
+ * @param {HTMLElement} section
+ * @param {WaitingPod[]} pods
+ */
+function showAges(section, pods) {
+  section.querySelectorAll(".age").forEach((age, at) => {
+    const text = ageSince(pods[at]?.since ?? "", Date.now());
+    if (age.textContent !== text) age.textContent = text;
+  });
+}
+
+/**
+ * @param {WaitingPod} pod
+ * @param {string} chosen
+ * @param {(namespace: string, name: string) => void} onWhy
+ */
+function waitingItem(pod, chosen, onWhy) {
+  const asks = Object.entries(pod.asks ?? {}).map(([name, units]) => `${units ?? "?"} ${name.replace("gpushare.io/", "")}`);
+  const isChosen = chosen === `${pod.namespace}/${pod.name}`;
+  const made = el(
+    "button",
+    { type: "button", "aria-pressed": String(isChosen), title: pod.reason || null, "data-pod": `${pod.namespace}/${pod.name}` },
+    el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
+    el("span", { class: "amount" }, asks.join(", ")),
+    el("span", { class: "age" }, ageSince(pod.since ?? "", Date.now())),
+  );
+  made.addEventListener("click", () => onWhy(pod.namespace, pod.name));
+  return el("li", {}, made);
+}
+
+/**
+ * @param {Cluster} cluster
+ * @param {(query: string) => void} onFind
+ */
+export function showProblems(cluster, onFind) {
+  const { problems } = cluster.parts;
+  const items = problems.map((problem) => problemItem(problem, onFind));
+  replaceKept("problems", [
+    head("problems-title", "Problems", problems.filter((problem) => problem.severity !== "note").length),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "Nothing is wrong."),
+  ]);
+}
+
+/**
+ * @param {Problem} problem
+ * @param {(query: string) => void} onFind
+ */
+function problemItem(problem, onFind) {
+  const names = problem.names ?? [];
+  const total = problem.total ?? names.length;
+  const plural = PLURALS.get(problem.kind) ?? `${problem.kind}s`;
+  const subject = total === 0 ? "" : total === 1 ? `${problem.kind} ${names[0]}: ` : `${number(total)} ${plural}: `;
+  const places = total > 1 || problem.kind === "card" || problem.kind === "node" ? names.slice(0, MAX_PLACES) : [];
+  return el(
+    "li",
+    { class: `problem ${problem.severity}` },
+    el("p", {}, el("b", {}, problem.severity), ` ${subject}${problem.sentence}`),
+    ...(problem.detail ? [el("p", { class: "detail" }, problem.detail)] : []),
+    ...(problem.command ? [command(problem.command)] : []),
+    ...(places.length && problem.kind !== "pod"
+      ? [
+          el(
+            "p",
+            { class: "places" },
+            ...places.map((name) => button(name, () => onFind(name), { class: "place" })),
+            ...(total > places.length ? [`and ${number(total - places.length)} more`] : []),
+          ),
+        ]
+      : []),
+  );
+}
+
+/**
+ * @param {Card} card
+ * @param {(namespace: string, name: string) => void} onWhy
+ * @param {() => void} onClose
+ */
+export function showCard(card, onWhy, onClose) {
+  const used = card.usedBytes === null ? "not measured" : `${memory(card.usedBytes)} of ${memory(card.memoryBytes)}`;
+  const unit = card.unit ? ` × ${card.unit}` : "";
+  /** @type {Array<[string, string]>} */
+  const facts = [
+    ["Held", `${card.heldUnits} of ${card.units}${unit}`],
+    ["Free", card.state === "Open" ? String(card.freeUnits) : "nothing for new pods"],
+    ["Used", used],
+    ["Class", card.serves || "-"],
+    ["Model", card.model || "-"],
+    ["Policy", card.node.policy || "-"],
+    ["UUID", card.uuid],
+    ...Object.entries(card.node.groups),
+  ];
+  const holders = card.holders.map((holder) => {
+    const name = el("span", { class: "name" }, el("i", {}, `${holder.namespace}/`), holder.name);
+    const uses = holder.usedBytes === null || holder.usedBytes === undefined ? "" : `uses ${memory(holder.usedBytes)}${holder.exceeds ? ", OVER" : ""}`;
+    const state = holder.state === "NotStarted" ? "not started" : holder.state === "Orphaned" ? "orphaned" : uses;
+    const made = el("button", { type: "button", "data-pod": `${holder.namespace}/${holder.name}` }, name, el("span", { class: "amount" }, String(holder.units)), el("span", { class: "age" }, state));
+    made.addEventListener("click", () => onWhy(holder.namespace, holder.name));
+    return el("li", {}, made);
+  });
+  replaceKept("detail", [
+    closing(`${card.node.name}, card ${card.index}`, onClose),
+    ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, `${card.state}${card.reason ? `: ${card.reason}` : ""}`)]),
+    el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    el("h3", {}, holders.length ? `Pods: ${holders.length}` : "Nobody holds anything of it."),
+    el("ul", { class: "list" }, ...holders),
+  ]);
+}
+
+/**
+ * @param {string} pod namespace/name
+ * @param {WhyAnswer | Error | null} answer null: it is being asked
+ * @param {() => void} onClose
+ * @param {() => void} onAgain
+ */
+export function showWhy(pod, answer, onClose, onAgain) {
+  /** @type {Node[]} */
+  const parts = [closing(pod, onClose, "Why")];
+  if (answer === null) parts.push(el("p", { class: "none" }, "Asking the cluster…"));
+  else if (answer instanceof Error) parts.push(el("p", { class: "answer bad" }, answer.message));
+  else {
+    const isGood = answer.state === "Running" || answer.state === "Fits";
+    parts.push(el("p", { class: `answer ${isGood ? "good" : "bad"}` }, answer.answer));
+    parts.push(...answer.lines.map(whyLine));
+  }
+  if (answer !== null) parts.push(button("Ask again", onAgain, { class: "quiet" }));
+  replaceKept("detail", parts);
+}
+
+/** @param {import("../state/demo.js").WhyLine} line */
+function whyLine(line) {
+  if (line.kind === "heading") return el("h3", {}, line.text);
+  if (line.kind === "command") return command(line.text);
+  return el("p", { class: line.indent ? "line more" : "line" }, line.text);
+}
+
+export function hideDetail() {
+  byId("detail", HTMLElement).hidden = true;
+}
+
+/**
+ * @param {string} title
+ * @param {() => void} onClose
+ * @param {string} [kicker]
+ */
+function closing(title, onClose, kicker = "") {
+  const close = button("×", onClose, { class: "close", "aria-label": "Close" });
+  return el("div", { class: "head" }, el("h2", {}, ...(kicker ? [el("em", {}, kicker)] : []), title), close);
+}
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {number} count
+ */
+function head(id, title, count) {
+  return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, number(count))));
+}
+
+/** @param {string} text some have several lines */
+function command(text) {
+  const lines = document.createTextNode(text.split("\n").map(shown).join("\n"));
+  const copy = button("Copy", () => void navigator.clipboard.writeText(text), { class: "copy", "aria-label": `Copy ${text}` });
+  return el("div", { class: "command" }, el("code", {}, lines), copy);
+}
+
+/**
+ * Fills a section, unless it has the same already; what has the focus keeps it, and so does the place in it.
+ * @param {string} id
+ * @param {Node[]} parts
+ */
+function replaceKept(id, parts) {
+  const section = byId(id, HTMLElement);
+  section.hidden = false;
+  const made = el("div", {}, ...parts);
+  if (section.firstElementChild?.isEqualNode(made)) return;
+  const active = document.activeElement;
+  const focused = section.contains(active) ? active?.textContent : null;
+  const top = section.querySelector(".list")?.scrollTop ?? 0;
+  section.replaceChildren(made);
+  const list = section.querySelector(".list");
+  if (list) list.scrollTop = top;
+  if (focused === null) return;
+  for (const each of section.querySelectorAll("button")) if (each.textContent === focused) each.focus();
+}

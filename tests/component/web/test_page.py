@@ -1,0 +1,280 @@
+"""The page in a real browser: what is seen, clicked and typed, and what it costs."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from tests.component.web.conftest import MARKUP, RACK
+from tests.component.web.served import served
+from tests.fakes.chromium import Tab
+from tests.fakes.web_cluster import WebCluster
+from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
+
+from gpushare_core.kube.paths import PODS, POLICIES, SHARE_NODES
+
+REDRAW_MILLISECONDS = 50.0
+QUIET_WITHIN = 60.0
+"""Seconds in which the machine has a quiet moment."""
+PAGE_BYTES = 150 * 2**20
+PIXELS = """(() => { const c = document.getElementById('canvas');
+  const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; const found = new Set();
+  for (let at = 0; at < data.length; at += 4) found.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+  return found.size; })()"""
+"""How many colours the map has."""
+READY = "document.querySelectorAll('#figures dd').length === 4 && gpusharePage.cluster.nodes.size > 0"
+
+
+async def figures(tab: Tab) -> list[str]:
+    found: list[str] = await tab.evaluate(
+        "[...document.querySelectorAll('#figures > div')].map((e) => e.innerText.replace(/\\n/g, ' '))"
+    )
+    return found
+
+
+async def hash_of(tab: Tab) -> str:
+    return str(await tab.evaluate("location.hash"))
+
+
+async def test_at_first_sight(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster, rack_label=RACK) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        assert await figures(tab) == [
+            "3 cards on 2 nodes, 1 sick",
+            "10/48 units of 1Gi held, 21%",
+            "1 pod waits",
+            "2 problems",
+        ]
+        assert "team-b/large" in await tab.text("#waiting")
+        assert "17 memory" in await tab.text("#waiting")
+        assert "the card is sick" in await tab.text("#problems")
+        assert await tab.evaluate(PIXELS) > 5
+        assert await tab.evaluate("document.getElementById('group').value") == RACK
+        assert await tab.text("#where") == "https://cluster.example"
+        assert tab.complaints() == []
+
+
+async def test_views_and_filters_live_in_the_address(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster, rack_label=RACK) as page:
+        await tab.open(f"{page.guard.url}#view=table")
+        await tab.until(READY)
+        assert await tab.evaluate("document.querySelectorAll('.row').length") == 3
+        await tab.click("#query")
+        await tab.type("train")
+        await tab.until("document.querySelectorAll('.row').length === 1")
+        assert "query=train" in await hash_of(tab)
+        assert (await figures(tab))[0] == "1 card found on 1 node"
+        await tab.click("#views [data-value=map]")
+        await tab.click("#colors [data-value=health]")
+        assert await hash_of(tab) == "#color=health&query=train"
+        assert "sick" in await tab.text("#legend")
+        await tab.evaluate("history.back()")
+        await tab.until("!location.hash.includes('health')")
+        await tab.until("document.querySelector('#colors [aria-pressed=true]').dataset.value === 'held'")
+        await tab.open(f"{page.guard.url}#namespace=team-a&show=held")
+        await tab.until("document.querySelector('#figures dd')?.innerText === '1'")
+        assert await tab.evaluate("document.getElementById('namespace').value") == "team-a"
+        assert tab.complaints() == []
+
+
+async def test_a_click_on_a_pod_that_waits_says_why(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        await tab.click('#waiting [data-pod="team-b/large"]')
+        await tab.until("document.querySelector('#detail .answer')")
+        said = await tab.text("#detail")
+        assert "no card has 17 units" in said
+        assert "What would help" in said
+        assert "why=team-b/large" in await hash_of(tab)
+        await tab.press("Escape")
+        await tab.until("document.getElementById('detail').hidden")
+        await tab.open(f"{page.guard.url}#why=team-b/gone")
+        await tab.until("document.querySelector('#detail .answer')")
+        assert "there is no pod gone in namespace team-b" in await tab.text("#detail")
+
+
+async def test_a_command_of_several_lines_keeps_them(cluster: WebCluster, tab: Tab) -> None:
+    cluster.objects[POLICIES].clear()
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        code = await tab.evaluate("[...document.querySelectorAll('#problems code')].map((e) => e.innerText)")
+        assert any("kind: GPUSharePolicy\nmetadata:" in text for text in code)
+
+
+async def test_a_click_on_the_map_shows_the_card(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        x, y = await tab.evaluate(
+            "(() => { const b = document.getElementById('canvas').getBoundingClientRect();"
+            " return [b.x + 2 + 60, b.y + 2 + 10]; })()"
+        )
+        await tab.click_at(x, y)
+        await tab.until("!document.getElementById('detail').hidden")
+        assert "gpu-1, card 0" in await tab.text("#detail")
+        assert "team-a/train-1" in await tab.text("#detail")
+        assert "team-a/train-1: 10" in await tab.text("#tip")
+        await tab.click('#detail [data-pod="team-a/train-1"]')
+        await tab.until("location.hash.includes('why=team-a/train-1')")
+
+
+async def test_a_pod_that_starts_is_seen_at_once(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        before = await figures(tab)
+        cluster.put(
+            SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
+        )
+        cluster.delete(PODS, "team-b/large")
+        await tab.until("document.querySelector('#figures').innerText.includes('14/48')", within=5)
+        await tab.until("document.querySelector('#waiting').innerText.includes('No pod waits')", within=5)
+        assert before[1].startswith("10/48")
+        assert tab.complaints() == []
+
+
+async def test_names_never_become_html(cluster: WebCluster, tab: Tab) -> None:
+    held = share(f"{MARKUP.replace('/', '')}/{MARKUP}", 3)
+    evil = share_node_object(
+        MARKUP, card(0, 16, held, node=MARKUP, model=MARKUP, health=MARKUP, healthReason=MARKUP)
+    )
+    cluster.put_node(evil, **{RACK: MARKUP})
+    cluster.put(PODS, pending_pod_object(f"team-b/{MARKUP}", 17, message=MARKUP))
+    async with served(cluster, rack_label=RACK) as page:
+        for view in (
+            "",
+            "view=table",
+            f"card={MARKUP}/0",
+            f"why=team-b/{MARKUP}",
+            f"query={MARKUP}",
+            "color=namespace",
+        ):
+            await tab.open("about:blank")
+            await tab.open(f"{page.guard.url}#{view}")
+            await tab.until(READY)
+            await asyncio.sleep(0.2)
+            assert MARKUP in await tab.text("body")
+            assert await tab.evaluate("document.querySelectorAll('img, main script, [onerror]').length") == 0
+        assert tab.complaints() == []
+
+
+async def test_the_table_is_for_keyboards_and_screen_readers(tab: Tab, cluster: WebCluster) -> None:
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}?demo=600")
+        await tab.until(READY)
+        await tab.press("Tab")
+        assert await tab.evaluate("document.activeElement.id") == "skip"
+        await tab.press("Enter")
+        await tab.until("document.activeElement.dataset.at === '0'")
+        assert await tab.evaluate("document.querySelectorAll('.row').length") < 100
+        await tab.press("ArrowDown")
+        assert await tab.evaluate("document.activeElement.dataset.at") == "1"
+        await tab.press("End")
+        await tab.until("document.activeElement.dataset.at === '4799'")
+        assert await tab.evaluate("document.activeElement.getAttribute('aria-rowindex')") == "4801"
+        assert await tab.evaluate("document.querySelector('[role=table]').ariaRowCount") == "4801"
+        await tab.press("Enter")
+        await tab.until("!document.getElementById('detail').hidden")
+        await tab.click(".c-held button")
+        await tab.until("document.querySelector('[aria-sort=ascending]')?.innerText.startsWith('Held')")
+        nameless: list[str] = await tab.evaluate(
+            "[...document.querySelectorAll('button, select, input, canvas')].filter((e) => !(e.innerText"
+            " || e.ariaLabel || e.labels?.[0]?.innerText || e.ariaHidden)).map((e) => e.outerHTML)"
+        )
+        assert nameless == []
+
+
+async def test_dark_and_light_follow_the_system_until_one_is_chosen(tab: Tab, cluster: WebCluster) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    async with served(cluster) as page:
+        await tab.prefer("dark")
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        dark = await tab.evaluate(paper)
+        await tab.click("#theme")
+        light = await tab.evaluate(paper)
+        assert dark != light
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        assert await tab.evaluate(paper) == light
+
+
+async def test_an_expired_login_is_shown_and_goes_away(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        assert await tab.evaluate("document.getElementById('banner').hidden")
+        cluster.refused = 401
+        await tab.until("document.getElementById('banner').innerText.includes('The login has expired')")
+        said = await tab.text("#banner")
+        assert "Figures are of" in said
+        assert "Log in again" in said
+        assert (await figures(tab))[1].startswith("10/48"), "they stay"
+        cluster.refused = 0
+        await tab.until("document.getElementById('banner').hidden")
+
+
+async def test_an_api_server_that_is_gone_is_shown_and_comes_back(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        await cluster.stop()
+        await tab.until("document.getElementById('banner').innerText.includes('is not reached')")
+        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
+        await cluster.start()
+        await tab.until("document.getElementById('banner').hidden")
+        await tab.until("document.querySelector('#figures').innerText.includes('11/48')")
+
+
+async def test_a_program_that_has_ended_is_shown(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+    await tab.until("document.getElementById('banner').innerText.includes('Nobody answers')")
+
+
+async def redraws(tab: Tab) -> dict[str, float]:
+    """Returns milliseconds, the least of several: of a change, and of drawing the map alone, until it can be
+    read. What else the machine does makes it longer."""
+    found: dict[str, float] = await tab.evaluate(
+        """(async () => {
+          const page = globalThis.gpusharePage, times = { change: [], map: [] };
+          const flush = () => document.getElementById('canvas').getContext('2d').getImageData(0, 0, 1, 1);
+          for (let round = 0; round < 11; round += 1) {
+            const message = page.feed.demo.change(), began = performance.now();
+            page.draw(page.cluster.apply(message)); flush();
+            times.change.push(performance.now() - began);
+            const drawn = performance.now(); page.map.draw(); flush();
+            times.map.push(performance.now() - drawn);
+            await new Promise((done) => setTimeout(done, 20));
+          }
+          return { change: Math.min(...times.change), map: Math.min(...times.map) };
+        })()"""
+    )
+    return found
+
+
+async def test_five_thousand_nodes_are_drawn_in_time_and_memory(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.resize(1440, 900)
+        await tab.open(f"{page.guard.url}?demo")
+        await tab.until(READY)
+        assert (await figures(tab))[0].startswith("40,000 cards on 5,000 nodes")
+        measured: dict[str, Any] = {}
+        for color in ("held", "used", "health", "class", "namespace"):
+            await tab.evaluate(f"gpusharePage.go({{color: '{color}'}})")
+            deadline = time.monotonic() + QUIET_WITHIN
+            measured[color] = await redraws(tab)
+            while measured[color]["change"] >= REDRAW_MILLISECONDS and time.monotonic() < deadline:
+                measured[color] = await redraws(tab)
+        heap, memory = await tab.heap(), await tab.memory()
+        measured |= {"heap MiB": heap / 2**20, "process MiB": memory / 2**20}
+        print(json.dumps(measured))
+        slowest = max(measured[color]["change"] for color in ("held", "used", "health", "class", "namespace"))
+        assert slowest < REDRAW_MILLISECONDS, measured
+        assert memory < PAGE_BYTES, measured
+        assert await tab.evaluate("document.getElementById('map').scrollHeight") <= 900
+        assert tab.complaints() == []
