@@ -127,12 +127,11 @@ contracts: $(STAMP)
 	$(BIN)/lint-imports
 
 # The types in the page of `kubectl gpushare web`: plain modules with JSDoc, which are served as they are.
+page: export PATH := $(CURDIR)/$(BIN):$(PATH)
 page: $(TSC)
 	$(TSC) --project cli
 
-$(TSC): cli/package-lock.json
-	@command -v npm > /dev/null || { echo "npm is needed for TypeScript, which checks the page of \`kubectl gpushare web\`:" \
-	  "on Debian, apt-get install npm" >&2; exit 1; }
+$(TSC): cli/package-lock.json | $(STAMP)
 	@npm ci --prefix cli --silent --no-fund --no-audit
 	@touch $@
 
