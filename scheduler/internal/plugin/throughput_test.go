@@ -129,8 +129,8 @@ func (unlisted) IsWatchListSemanticsUnSupported() bool { return true }
 func (f *factory) show(shared informers.SharedInformerFactory, kind, all runtime.Object, changes watch.Interface) {
 	shared.InformerFor(kind, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 		listed := unlisted{&cache.ListWatch{
-			ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return all, nil },
-			WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return changes, nil },
+			ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return all, nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return changes, nil },
 		}}
 		return cache.NewSharedIndexInformer(listed, kind, 0, cache.Indexers{})
 	})
