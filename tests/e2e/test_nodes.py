@@ -280,7 +280,7 @@ def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
     create(cluster, namespace, [pod("a", {"main": 12}, on="gpu-1")])
     await_running(cluster, namespace, "a")
     true = product.share_node("gpu-1", allocated(12), what="the plugin has counted it")
-    assert await_books(cluster, "edited", "True") == "all books of 1 node say the same"
+    assert await_books(cluster, "edited", "True") == "all records of 1 node agree"
     (card,) = true["status"]["cards"]
     forged = {"units": {"allocated": 0}, "cards": [{**card, "allocatedUnits": 0, "pods": []}]}
     with stopped(plugin_processes(cluster, "gpu-1")):
@@ -292,7 +292,7 @@ def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
     assert f"{namespace}/a" in message
     assert card["uuid"] in message
     assert "BOOKS" in shown
-    assert await_books(cluster, "edited", "True") == "all books of 1 node say the same"
+    assert await_books(cluster, "edited", "True") == "all records of 1 node agree"
     cluster.kubectl("delete", "pod", "a", "-n", namespace)
     product.delete("edited")
 
