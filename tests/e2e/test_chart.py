@@ -219,7 +219,7 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     with pytest.raises(HelmError) as raised:
         release.uninstall()
     assert "after 10 s not everything is undone: policy default" in str(raised.value)
-    assert "Does the operator run" in str(raised.value)
+    assert "Check that the operator runs" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")
     small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)

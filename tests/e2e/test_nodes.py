@@ -140,7 +140,7 @@ def test_a_change_of_unit_waits_for_the_pods_that_hold_units(
     assert blocked["status"]["memoryUnit"] == "1Gi"
     allocatable(cluster, "gpu-1", 128)
     create(cluster, namespace, [pod("new", {"main": 4}), pod("direct", {"main": 4}, node="gpu-1")])
-    reason = "no new pods until those are gone that hold units of 1Gi"
+    reason = "no new pods until the pods with units of 1Gi are gone"
     await_message(
         cluster, namespace, "new", lambda pod: condition(pod, "PodScheduled").get("message"), reason
     )
