@@ -137,7 +137,7 @@ _OF_THE_SERVER = (
     KubernetesFeature(
         name="ServiceAccountTokenPodNodeInfo",
         used_by="`manifests/admission-share-nodes.yaml`, `admission-pods.yaml`",
-        purpose="the token of a plugin names its node: the plugin may write for that node alone",
+        purpose="a plugin's token names its node, so the plugin may write for that node only",
         states=(
             _state(29, FeatureStage.ALPHA, is_on=False),
             _state(30, FeatureStage.BETA),
@@ -147,24 +147,24 @@ _OF_THE_SERVER = (
     KubernetesFeature(
         name="ValidatingAdmissionPolicy",
         used_by="`manifests/admission-*.yaml`",
-        purpose="limits what accounts of gpushare may do; refuses pods that get round a limit of memory",
+        purpose="limits what gpushare's accounts may do; refuses pods that bypass their memory limit",
         states=(_state(30, FeatureStage.STABLE, "v1"),),
     ),
     KubernetesFeature(
         name="MutatingAdmissionPolicy",
         used_by="`manifests/dedicated/pods.yaml`",
-        purpose="points pods that ask for cards at the kube-scheduler of backend `Dedicated`",
+        purpose="sets `schedulerName: gpushare-scheduler` in pods that ask for cards (backend `Dedicated`)",
         states=(
             _state(32, FeatureStage.ALPHA, "v1alpha1", is_on=False),
             _state(34, FeatureStage.BETA, "v1beta1", is_on=False),
             _state(36, FeatureStage.STABLE, "v1"),
         ),
-        where_missing="pods have to say `schedulerName: gpushare-scheduler`; `SchedulerConfigured` says so",
+        where_missing="each pod has to set it itself; `SchedulerConfigured` says so",
     ),
     KubernetesFeature(
         name="CEL: optional values, quantities, strings of version 2",
         used_by="`manifests/admission-*.yaml`, `crds/`",
-        purpose="expressions of admission policies and CRDs; a server takes what the minor before it knows",
+        purpose="expressions in admission policies and CRDs; a server accepts what the minor before it knows",
         states=(_state(29, FeatureStage.STABLE),),
     ),
     KubernetesFeature(
@@ -180,7 +180,7 @@ _OF_THE_SERVER = (
     KubernetesFeature(
         name="CRDValidationRatcheting of a status",
         used_by="`crds/`",
-        purpose="the same for the status of such an object, which the operator and the plugin write",
+        purpose="the same for the status, which the operator and the plugin write",
         states=(_state(33, FeatureStage.STABLE),),
         where_missing="the API server refuses the status until somebody corrects the object: the log of the"
         " operator or of the plugin names the field",
@@ -188,20 +188,21 @@ _OF_THE_SERVER = (
     KubernetesFeature(
         name="Binding with annotations and the pod's UID",
         used_by="extender",
-        purpose="writes the node and the card in one step, for this pod and not one of its name",
+        purpose="writes the node and the card in one step, for exactly this pod, not for another one of the"
+        " same name",
         states=_THROUGHOUT,
     ),
     KubernetesFeature(
         name="PodLevelResources",
         used_by="`kubectl gpushare why` and `simulate`",
-        purpose="CPU and memory of a whole pod (`spec.resources`); units of cards are always the containers'",
+        purpose="CPU and memory of a whole pod (`spec.resources`); only containers ask for units of cards",
         states=(_state(32, FeatureStage.ALPHA, is_on=False), _state(34, FeatureStage.BETA)),
         where_missing="the API server drops the field",
     ),
     KubernetesFeature(
         name="JobPodFailurePolicy",
         used_by="operator: Jobs of `hostctl`",
-        purpose="the Job says with which code `hostctl` ended, when its pod is gone, too",
+        purpose="the Job keeps the exit code of `hostctl` after its pod is gone",
         states=(
             _state(25, FeatureStage.ALPHA, is_on=False),
             _state(26, FeatureStage.BETA),
@@ -221,7 +222,7 @@ _OF_THE_SERVER = (
     KubernetesFeature(
         name="PDBUnhealthyPodEvictionPolicy",
         used_by="`manifests/disruption-budget.yaml`",
-        purpose="a pod of gpushare that is not ready does not keep a node from being drained",
+        purpose="a pod of gpushare that is not ready does not block the drain of its node",
         states=(
             _state(26, FeatureStage.ALPHA, is_on=False),
             _state(27, FeatureStage.BETA),
@@ -246,51 +247,51 @@ _OF_THE_SCHEDULER = (
     KubernetesFeature(
         name="`/livez` and `/readyz` of kube-scheduler",
         used_by="`gpushare-hostctl`; backend `Dedicated`",
-        purpose="whether it serves after an edit",
+        purpose="check that it serves after an edit",
         states=(_state(31, FeatureStage.STABLE),),
     ),
     KubernetesFeature(
         name="SchedulerPopFromBackoffQ",
         used_by="backend `Dedicated`, extender",
-        purpose="a pod that was refused is tried before its backoff ends while no other pod waits",
+        purpose="while no other pod waits, kube-scheduler tries a refused pod before its backoff ends",
         states=(_state(33, FeatureStage.BETA),),
-        where_missing="with `Dedicated` a pod that was refused often may wait five minutes although there is"
-        " room by now, with other backends ten seconds",
+        where_missing="after room becomes free, a pod that was refused often may wait up to five minutes"
+        " with `Dedicated`, ten seconds with other backends",
     ),
     KubernetesFeature(
         name="SchedulerAsyncPreemption",
         used_by="extender: evictions",
         purpose="kube-scheduler evicts in the background; the extender holds the card meanwhile",
         states=(_state(32, FeatureStage.ALPHA, is_on=False), _state(33, FeatureStage.BETA)),
-        where_missing="kube-scheduler evicts before it goes on with other pods; the extender does the same",
+        where_missing="kube-scheduler handles no other pod until it has evicted; the extender does the same",
     ),
     KubernetesFeature(
         name="End of a nomination",
         used_by="extender: nominations",
-        purpose="kube-scheduler tries other pods again as soon as a nomination ends that kept units from"
-        " them",
+        purpose="when a nomination ends, kube-scheduler tries the pods again that lacked its units",
         states=(_state(33, FeatureStage.STABLE),),
-        where_missing="it tries them after five minutes at most",
+        where_missing="it tries them again after up to five minutes",
     ),
     KubernetesFeature(
         name="NominatedNodeNameForExpectation",
         used_by="extender: nominations",
-        purpose="a pod whose volumes are prepared has a nominated node, too; one that fits there keeps it",
+        purpose="a pod whose volumes are being prepared also has a nominated node, and keeps it if it fits"
+        " there",
         states=(_state(34, FeatureStage.ALPHA, is_on=False), _state(35, FeatureStage.BETA)),
-        where_missing="only preemption nominates",
+        where_missing="only preemption nominates nodes",
     ),
     KubernetesFeature(
         name="OpportunisticBatching",
         used_by="extender: filter, prioritize",
-        purpose="kube-scheduler tries the next of like pods on the next best node of the pod before; the"
-        " extender is asked whether it fits there, and for no scores",
+        purpose="of several equal pods, kube-scheduler tries the next one on the next best node of the"
+        " one before; it asks the extender only whether the pod fits there, not for scores",
         states=(_state(35, FeatureStage.BETA),),
-        where_missing="each pod is scored",
+        where_missing="the extender scores nodes for each pod",
     ),
     KubernetesFeature(
         name="TaintTolerationComparisonOperators",
         used_by="`kubectl gpushare why` and `simulate`",
-        purpose="tolerations with `Lt` and `Gt`: they count as not tolerating",
+        purpose="tolerations with `Lt` and `Gt`, which count as not matching",
         states=(_state(35, FeatureStage.ALPHA, is_on=False),),
         where_missing="the API server refuses them",
     ),
@@ -322,22 +323,23 @@ _OF_THE_KUBELET = (
     KubernetesFeature(
         name="KubeletPodResourcesListUseActivePods",
         used_by="plugin",
-        purpose="List has no pods that have ended",
+        purpose="List omits pods that have ended",
         states=(_state(34, FeatureStage.STABLE),),
-        where_missing="ended pods are listed without devices: the plugin asks the API server which ended",
+        where_missing="List shows ended pods without devices; the plugin asks the API server which pods"
+        " have ended",
     ),
     KubernetesFeature(
         name="Checkpoint of the device manager",
         used_by="plugin, `kubectl gpushare audit`",
-        purpose="pods by UID and ordinary init containers, which List does not have; the file is internal:"
-        " the plugin does without it where it cannot be read",
+        purpose="has UIDs of pods and ordinary init containers, which List lacks; the file is internal,"
+        " so the plugin also works without it",
         states=_THROUGHOUT,
     ),
     KubernetesFeature(
         name="Restarted containers at a kubelet's start",
         used_by="plugin",
-        purpose="a kubelet that starts before the plugin takes a container that runs for running, though it"
-        " was started anew before",
+        purpose="a kubelet that starts before the plugin accepts running containers, also those that had"
+        " restarted before",
         states=(_state(35, FeatureStage.STABLE),),
         where_missing="the kubelet may end such a pod with `UnexpectedAdmissionError`, as it may with every"
         " device plugin: [robustness.md](robustness.md#what-is-the-kubelets-own)",
@@ -345,7 +347,7 @@ _OF_THE_KUBELET = (
     KubernetesFeature(
         name="ResourceHealthStatus",
         used_by="plugin, extender",
-        purpose="the status of a pod lists each of its units: therefore it may have 65,536, and the plugin"
+        purpose="a pod's status lists each of its units, so a pod may have 65,536 at most, and the plugin"
         " watches pods without their status",
         states=(_state(31, FeatureStage.ALPHA, is_on=False), _state(36, FeatureStage.BETA)),
         where_missing="the same limit",
@@ -353,7 +355,8 @@ _OF_THE_KUBELET = (
     KubernetesFeature(
         name="SidecarContainers",
         used_by="extender, plugin",
-        purpose="an init container with `restartPolicy: Always` keeps its units beside the others",
+        purpose="an init container with `restartPolicy: Always` keeps its units while the other containers"
+        " run",
         states=(
             _state(28, FeatureStage.ALPHA, is_on=False),
             _state(29, FeatureStage.BETA),
@@ -363,7 +366,7 @@ _OF_THE_KUBELET = (
     KubernetesFeature(
         name="PreventStaticPodAPIReferences",
         used_by="`gpushare-hostctl`",
-        purpose="static pods that name objects of the API are refused: kube-scheduler's gets host files",
+        purpose="static pods must not refer to API objects: kube-scheduler's pod gets host files",
         states=(_state(34, FeatureStage.BETA), _state(37, FeatureStage.STABLE)),
         where_missing="the same files",
     ),

@@ -94,14 +94,14 @@ def _of_policy(item: Json) -> Iterator[str]:
             f" see that the operator runs (kubectl describe gpusharepolicy {name})"
         )
     else:
-        yield f"the policy is there: nothing is taken back before kubectl delete gpusharepolicy {name}"
+        yield f"the policy still exists: nothing is undone before kubectl delete gpusharepolicy {name}"
 
 
 def _of_share_node(item: Json) -> Iterator[str]:
     name, policy = item["metadata"]["name"], (item.get("spec") or {}).get("policy", "")
     yield (
         f"it goes with the policy {policy!r}: if that is gone, see that the operator runs, which deletes it;"
-        f" without an operator kubectl delete gpusharenode {name}"
+        f" without an operator: kubectl delete gpusharenode {name}"
     )
 
 
@@ -110,9 +110,9 @@ def _of_node(item: Json) -> Iterator[str]:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for key in sorted(filter(_is_our_key, labels)):
         if key != EXTERNAL_SCHEDULER_LABEL:
-            yield f"the label {key}={labels[key]} is ours: kubectl label node {name} {key}-"
+            yield f"the label {key}={labels[key]} is gpushare's: kubectl label node {name} {key}-"
     for key in sorted(filter(_is_our_key, annotations)):
-        yield f"the annotation {key} is ours: kubectl annotate node {name} {key}-"
+        yield f"the annotation {key} is gpushare's: kubectl annotate node {name} {key}-"
     yield from _words_of_dialects(item, name)
     yield from _taints(item, name)
 
@@ -150,7 +150,7 @@ def _taints(item: Json, name: str) -> Iterator[str]:
         if taint.get("key") == STARTUP_TAINT:
             yield (
                 f"the taint {STARTUP_TAINT} waits for a plugin that will not come: kubectl taint node {name}"
-                f" {STARTUP_TAINT}-, and take it out of the node's template"
+                f" {STARTUP_TAINT}-, and remove it from the node's template"
             )
 
 
@@ -172,8 +172,8 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
         if is_own or is_zero:
             path = resource.replace("/", "~1")
             yield (
-                f"{_shown(capacity.get(resource, '0'), shown[resource], resource)}, then the operator takes"
-                f" it out; if it stays longer, kubectl patch node {name} --subresource=status --type=json"
+                f"{_shown(capacity.get(resource, '0'), shown[resource], resource)}, then the operator"
+                f" removes it; if it stays longer: kubectl patch node {name} --subresource=status --type=json"
                 f' -p=\'[{{"op":"remove","path":"/status/capacity/{path}"}}]\''
             )
 
@@ -183,8 +183,8 @@ def _shown(capacity: str, allocatable: str, resource: str) -> str:
     minutes = f"{KUBELET_SECONDS // 60} minutes"
     if capacity not in ("0", allocatable):
         return (
-            f"its status shows a capacity of {capacity} of {resource}, and nothing of it to be had: its"
-            " plugin was not running any more when the policy was deleted, and the kubelet keeps the capacity"
+            f"its status shows a capacity of {capacity} of {resource}, none of it allocatable: its"
+            " plugin no longer ran when the policy was deleted, and the kubelet keeps the capacity"
             f" of such a plugin for {minutes} (endpointStopGracePeriod)"
         )
     return (
@@ -198,8 +198,9 @@ def _of_pod(item: Json) -> Iterator[str]:
     labels = item["metadata"].get("labels") or {}
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER:
         yield (
-            f"a pod of our {labels.get(COMPONENT_LABEL, 'program')} is there still: it goes with what made"
-            " it; if that is gone and its kubelet does not answer, delete the pod"
+            f"a pod of gpushare's {labels.get(COMPONENT_LABEL, 'program')} still exists: it goes with its"
+            f" owner;"
+            " if that is gone and its kubelet does not answer, delete the pod"
         )
 
 
@@ -220,7 +221,7 @@ def _of_made_object(item: Json) -> Iterator[str]:
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER or POLICY_LABEL in labels or is_scheduler:
         namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
         yield (
-            "the operator made it for a policy: it deletes it when it runs; else kubectl delete"
+            "the operator created it for a policy, and deletes it when it runs; otherwise: kubectl delete"
             f" {kind} {name}{namespace}"
         )
     elif any(map(_is_our_manager, metadata.get("managedFields") or ())):
@@ -262,8 +263,9 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
     elif file.path.startswith("etc/kubernetes/") and file.mentions_us:
         yield Residue(
             where,
-            "it still names our extender or our folder: run gpushare-hostctl restore on that host while the"
-            " backup is there, else take the lines out; kube-scheduler asks an extender that is gone",
+            "it still names gpushare's extender or folder, so kube-scheduler asks an extender that is gone:"
+            " run gpushare-hostctl restore on that host while the backup is there, otherwise remove these"
+            " lines",
         )
     elif file.path.startswith("var/lib/kubelet/device-plugins/") and _is_our_socket(name):
         yield Residue(
@@ -274,9 +276,9 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
     elif f"/{file.path}".startswith(f"{ISOLATION_FOLDER}/"):
         yield Residue(
             where,
-            "containers were given it to keep them to their units, and only a plugin removes it: rm it when"
-            " no such container runs there any more; one that starts again without it gets an empty folder in"
-            " its place",
+            "it holds containers to their units, and only a plugin removes it: rm it when"
+            " no such container runs there any more; a container that restarts without it gets an empty"
+            " folder in its place",
         )
 
 

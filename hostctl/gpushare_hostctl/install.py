@@ -89,8 +89,9 @@ def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> Rep
         return _complete(installation)
     if installation.inputs == rolled_back_inputs:
         raise RolledBackError(
-            "the edit was not tried again: manifest, configuration and options are those it was rolled back "
-            "with; find out why in the log of kube-scheduler at that time, change one of them, or ask for it",
+            "the edit was not tried again: manifest, configuration and options are those with which it was "
+            "rolled back; see kube-scheduler's log of that time, and change one of them, or ask for another"
+            " try",
             inputs=installation.inputs,
         )
     return _edit_manifest(installation)
@@ -123,7 +124,7 @@ def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
     if endpoint is None:
         raise NeedsPersonError(
             "kube-scheduler serves no HTTPS (--secure-port=0), so nobody can tell whether it works after the "
-            "edit; take that flag away, or use another scheduler backend"
+            "edit; remove that flag, or use another scheduler backend"
         )
     return endpoint
 

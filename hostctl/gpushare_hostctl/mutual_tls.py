@@ -69,9 +69,9 @@ def await_extender(
 def _not_ready(url: str, probe: ExtenderProbe) -> RetryableError | NeedsPersonError:
     if probe.answer == "stranger":
         return NeedsPersonError(
-            f"kube-scheduler was not edited, because what answers at {url} does not know the keys made on "
-            f"this host ({probe.detail}): either another program took port {urlsplit(url).port}, then free "
-            "it or choose another port, or an extender runs there with earlier keys, then restart its pod"
+            f"kube-scheduler was not edited, because the program at {url} does not know the keys made on "
+            f"this host ({probe.detail}): if another program took port {urlsplit(url).port}, free it or "
+            "choose another port; if an extender with earlier keys runs there, restart its pod"
         )
     return RetryableError(
         f"kube-scheduler was not edited, because no extender is ready at {url} ({probe.detail}); see its pod "

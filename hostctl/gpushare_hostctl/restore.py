@@ -51,7 +51,7 @@ def _attempt(node: ControlPlaneNode) -> Report:
         node.require_manifest(final)
     left = node.remove_folder()
     addition += (
-        f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
+        f"; left in {node.paths.folder}, because it is not gpushare's: {', '.join(left[:5])}" if left else ""
     )
     return Report(result=restore_plan.result, message=restore_plan.message + addition)
 
@@ -81,7 +81,8 @@ def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, cur
             if not before.serving:
                 return _not_ours(error)
             raise RetryableError(
-                f"the manifest is as before us, but {error}; run restore again to finish, the backup is in "
+                f"the manifest is as it was before gpushare, but {error}; run restore again to finish, the"
+                f" backup is in "
                 f"{node.paths.folder} until then"
             ) from error
     return ""
@@ -103,7 +104,9 @@ def _await_interrupted(node: ControlPlaneNode, snapshot: HostSnapshot, current: 
 
 
 def _not_ours(error: SchedulerNotServingError) -> str:
-    return f"; {error}, and nothing of ours is left that could be the cause: see the log of kube-scheduler"
+    return (
+        f"; {error}, and nothing of gpushare's is left that could be the cause: see the log of kube-scheduler"
+    )
 
 
 def _look(node: ControlPlaneNode, endpoint: HealthEndpoint) -> ProbeResult:
@@ -122,7 +125,7 @@ def _endpoint(node: ControlPlaneNode, file: File) -> tuple[HealthEndpoint | None
     try:
         endpoint = health_endpoint.find(manifest.parse(file.content), config=_config(node, file))
     except NeedsPersonError as error:
-        _LOG.warning("restoring without a look at kube-scheduler: %s", error)
+        _LOG.warning("restoring without a check of kube-scheduler: %s", error)
         return None, f"; whether kube-scheduler serves was not checked: {error}"
     return endpoint, "" if endpoint else "; whether kube-scheduler serves was not checked: --secure-port=0"
 

@@ -329,12 +329,12 @@ def _kind(action: Action) -> str:
 def _describe_change_of_node(action: ClearCapacity | SetCounts | RemoveStartupTaint | EvictPod) -> str:
     match action:
         case ClearCapacity():
-            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
+            return f"remove {', '.join(action.resources)} from the status of node {action.node}"
         case SetCounts():
             counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
             return f"show {counts} in the status of node {action.node}"
         case RemoveStartupTaint():
-            return f"take the startup taint off node {action.node}"
+            return f"remove the startup taint from node {action.node}"
         case EvictPod():
             return f"evict pod {action.name}: {action.why}"
 

@@ -155,4 +155,4 @@ def _consequence(action: EvictPod, failure: Failure | None) -> str:
     if failure is None:
         return f"its pod is evicted, by {by}; {advice}"
     why = failure.error.message if isinstance(failure.error, ApiError) else str(failure.error)
-    return f"its pod is to be evicted, by {by}, and the API server refuses for now: {why}; {advice}"
+    return f"its pod should be evicted, by {by}, but the API server refuses for now: {why}; {advice}"

@@ -28,9 +28,9 @@ async def check(client: KubeClient, namespace: str, *, timeout: float, report: C
     NotWorkingError."""
     report(f"an operator is at work: {await _operator_at_work(client, namespace, timeout)}")
     await _answered(client.send(_dry_run({"memoryUnit": "1Gi"})), "create a policy (dry run)")
-    report("the API server takes a policy (dry run)")
+    report("the API server accepts a valid policy (dry run)")
     await _require_checked_policies(client)
-    report("the API server refuses a policy that means nothing (dry run)")
+    report("the API server refuses an invalid policy (dry run)")
 
 
 async def _operator_at_work(client: KubeClient, namespace: str, timeout: float) -> str:
@@ -60,8 +60,8 @@ async def _require_checked_policies(client: KubeClient) -> None:
             return
         raise NotWorkingError(f"cannot have a policy checked: {error}") from error
     raise NotWorkingError(
-        "the API server took a policy whose unit is no amount: its definition is of another version; apply"
-        " crds/ anew"
+        "the API server accepted a policy with an invalid memoryUnit: its CRDs are of another version;"
+        " apply crds/ again"
     )
 
 

@@ -122,7 +122,7 @@ def end(plugin: int, silent: float) -> None:
     termination message."""
     message = (
         f"the plugin gave no sign for {silent:.0f} s: its process, its event loop or its gRPC service hangs;"
-        " it was killed and starts anew, so that the kubelet does not wait for it"
+        " it was killed and restarts, so that the kubelet does not wait for it"
     )
     os.kill(plugin, signal.SIGKILL)
     seconds, moment = int(time.time() % 1 * 1000), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())

@@ -164,7 +164,7 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
     installed = ours(small)
     said = release.test()
     assert "ok: an operator is at work: gpushare-operator-" in said
-    assert "ok: the API server takes a policy (dry run)" in said
+    assert "ok: the API server accepts a valid policy (dry run)" in said
     assert ours(small) == installed
     assert [item for item in get(small, POLICIES)["items"] if item["metadata"]["name"] != "default"] == []
     assert control_plane_files(small) != before
@@ -218,8 +218,8 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     )
     with pytest.raises(HelmError) as raised:
         release.uninstall()
-    assert "after 10 s not everything is taken back: policy default" in str(raised.value)
-    assert "Does the operator run" in str(raised.value)
+    assert "after 10 s not everything is undone: policy default" in str(raised.value)
+    assert "Check that the operator runs" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")
     small.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)

@@ -248,7 +248,7 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
 
 
 def is_told(event: Json) -> bool:
-    return event["reason"] == "AnnotationsFull" and "take annotations out of the pod" in event["note"]
+    return event["reason"] == "AnnotationsFull" and "remove annotations from the pod" in event["note"]
 
 
 @pytest.mark.usefixtures("unlimited")
@@ -256,7 +256,7 @@ def test_without_admission_it_is_not_bound_and_its_card_stays_free(
     cluster: LocalCluster, namespace: str
 ) -> None:
     create(cluster, namespace, [filled(room=10, name="bomb")])
-    waiting = await_pod(cluster, namespace, "bomb", "it waits with the reason", "take annotations out")
+    waiting = await_pod(cluster, namespace, "bomb", "it waits with the reason", "remove annotations from")
     assert (
         f"the pod has {MAX_BYTES - 10} bytes of annotations" in condition(waiting, "PodScheduled")["message"]
     )

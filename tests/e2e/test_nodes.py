@@ -140,7 +140,7 @@ def test_a_change_of_unit_waits_for_the_pods_that_hold_units(
     assert blocked["status"]["memoryUnit"] == "1Gi"
     allocatable(cluster, "gpu-1", 128)
     create(cluster, namespace, [pod("new", {"main": 4}), pod("direct", {"main": 4}, node="gpu-1")])
-    reason = "no new pods until those are gone that hold units of 1Gi"
+    reason = "no new pods until the pods with units of 1Gi are gone"
     await_message(
         cluster, namespace, "new", lambda pod: condition(pod, "PodScheduled").get("message"), reason
     )
@@ -280,7 +280,7 @@ def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
     create(cluster, namespace, [pod("a", {"main": 12}, on="gpu-1")])
     await_running(cluster, namespace, "a")
     true = product.share_node("gpu-1", allocated(12), what="the plugin has counted it")
-    assert await_books(cluster, "edited", "True") == "all books of 1 node say the same"
+    assert await_books(cluster, "edited", "True") == "all records of 1 node agree"
     (card,) = true["status"]["cards"]
     forged = {"units": {"allocated": 0}, "cards": [{**card, "allocatedUnits": 0, "pods": []}]}
     with stopped(plugin_processes(cluster, "gpu-1")):
@@ -292,7 +292,7 @@ def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
     assert f"{namespace}/a" in message
     assert card["uuid"] in message
     assert "BOOKS" in shown
-    assert await_books(cluster, "edited", "True") == "all books of 1 node say the same"
+    assert await_books(cluster, "edited", "True") == "all records of 1 node agree"
     cluster.kubectl("delete", "pod", "a", "-n", namespace)
     product.delete("edited")
 

@@ -134,7 +134,7 @@ def test_an_image_that_somebody_wrote_in_place_of_ours_is_noticed_and_ours_again
     edited = cluster.node_path(CONTROL_PLANE, MANIFEST).read_text()
     edit_manifest(cluster, edited.replace(f"image: {ours}", f"image: {stock}").encode())
     message = await_reason(cluster, "SchedulerConfigured", "ConnectionLost", seconds=300)
-    assert "its kube-scheduler runs without our configuration or our image" in message
+    assert "its kube-scheduler runs without gpushare's configuration or image" in message
 
     product.await_ready("default")
     assert image(cluster) == ours

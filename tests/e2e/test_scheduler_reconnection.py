@@ -45,7 +45,7 @@ def test_an_upgrade_that_undoes_the_edit_is_noticed_and_edited_again(
     product.await_ready("default")
     edit_manifest(cluster, before)
     message = await_reason(cluster, "SchedulerConfigured", "ConnectionLost", seconds=300)
-    assert f"{CONTROL_PLANE}: its kube-scheduler runs without our configuration" in message
+    assert f"{CONTROL_PLANE}: its kube-scheduler runs without gpushare's configuration" in message
     product.await_ready("default")
     assert b"/etc/kubernetes/gpushare/" in manifest.read_bytes()
     assert "ConnectionLost" in cluster.kubectl("describe", "gpusharepolicy", "default")

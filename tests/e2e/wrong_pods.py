@@ -181,7 +181,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod(container={"resources": {"requests": {MEMORY: "2"}, "limits": {MEMORY: "4"}}}),
         code="LimitDiffers",
         says="2 of gpushare.io/memory in its requests and 4 in its limits",
-        advises="Take gpushare.io/memory out of resources.requests",
+        advises="Remove gpushare.io/memory from resources.requests",
     ),
     WrongPod(
         written="gpushare.io/memory: 4 and gpushare.io/slice: 1 in one container",
@@ -210,14 +210,14 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4"}, container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}),
         code="SetsCards",
         says="sets NVIDIA_VISIBLE_DEVICES itself: it would see other cards than it is given",
-        advises="Take it out of env",
+        advises="Remove it from env",
     ),
     WrongPod(
         written="env CUDA_VISIBLE_DEVICES: 3",
         body=pod({MEMORY: "4"}, container={"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "3"}]}),
         code="ChoosesCards",
         says="It sees only cards that it is given, numbered from 0",
-        advises="Take CUDA_VISIBLE_DEVICES out of env.",
+        advises="Remove CUDA_VISIBLE_DEVICES from env.",
         is_stopped=False,
     ),
     WrongPod(
@@ -225,7 +225,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4"}, container={"securityContext": {"privileged": True}}),
         code="Privileged",
         says="is privileged: it sees all cards of its node",
-        advises="Take privileged: true out of its securityContext",
+        advises="Remove privileged: true from its securityContext",
         is_stopped=False,
     ),
     WrongPod(
@@ -439,7 +439,7 @@ POLICIES: tuple[WrongPolicy, ...] = (
         written="a node in two entries",
         spec={"nodes": [_DRAFT.rule, _DRAFT.rule]},
         says="a node is named by more than one entry of nodes: name each node once",
-        todo="Take it out of one of them.",
+        todo="Remove it from one of them.",
     ),
     WrongPolicy(
         written="names: [gpu-*]",

@@ -12,7 +12,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import POLICIES
 
-SILENT = "the operator has said nothing of it yet"
+SILENT = "the operator has not reported on it yet"
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def _read(raw: msgspec.Raw) -> UndoPolicy:
 
 
 def _short(message: str) -> str:
-    return message.removeprefix("everything is being taken back: ")
+    return message.removeprefix("everything is being undone: ")
 
 
 def _message(policy: UndoPolicy) -> str:

@@ -20,7 +20,7 @@ from gpushare_core.audit.records import ClusterRecords
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import POLICIES
 
-KUBELET_BOOKS, LEDGER = "the kubelet's books", "the extender's ledger"
+KUBELET_BOOKS, LEDGER = "the kubelet's records", "the extender's ledger"
 HOW_TO_READ = {
     KUBELET_BOOKS: f"{KUBELET_BOOKS} (run it on a node, with --node and --host-folder)",
     LEDGER: f"{LEDGER} (run it on a control-plane node, with --extender)",

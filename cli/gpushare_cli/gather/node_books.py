@@ -6,7 +6,7 @@ from gpushare_cli.errors import CannotLookError
 from gpushare_core.audit.records import HostRecords
 
 NOT_INSTALLED = (
-    "a kubelet's books are read with {missing}, which the client alone does not bring: run this on the node"
+    "a kubelet's records are read with {missing}, which the client alone does not bring: run this on the node"
     " from gpushare's image, or install the distribution gpushare there, beside kubectl-gpushare"
 )
 

@@ -239,7 +239,7 @@ def _problem(config: ExecConfig) -> str:
     if config.api_version not in VERSIONS:
         return (
             f"of apiVersion {config.api_version!r}, which Kubernetes has no more or not yet; it has"
-            f" {' and '.join(VERSIONS)}: let your provider's command write the kubeconfig anew"
+            f" {' and '.join(VERSIONS)}: let your provider's command write the kubeconfig again"
         )
     if config.interactive_mode is None and config.api_version == VERSIONS[0]:
         return f"without interactiveMode, which {config.api_version} requires: Never, IfAvailable or Always"

@@ -190,7 +190,7 @@ def oidc_login(
     if name != "oidc":
         raise NoCredentialsError(
             f"{user.file} logs in by the auth-provider {name!r}, which kubectl has no more either; let your"
-            " provider's command write the kubeconfig anew, with an exec plugin"
+            " provider's command write the kubeconfig again, with an exec plugin"
         )
     try:
         config = msgspec.convert(provider.get("config") or {}, OidcConfig)

@@ -34,7 +34,7 @@ def cordon_view(report: CordonReport, page: OutputPage) -> Iterator[RenderableTy
 def _sentence(report: CordonReport, card: CardCordon) -> str:
     name = f"Card {card.index} of {report.node} ({card.uuid})"
     done = "cordoned" if report.is_cordon else "uncordoned"
-    means = "no new pod comes to it" if report.is_cordon else "new pods come to it again"
+    means = "no new pod gets it" if report.is_cordon else "new pods get it again"
     if report.is_dry_run:
         same = f"is {done} already" if not report.is_changed else f"would be {done}"
         return f"{name} {same}: {means}. Nothing was changed."

@@ -22,7 +22,7 @@ _ACTIONS = {
     DrainAction.EVICT: "is evicted",
     DrainAction.ENDING: "is ending already",
     DrainAction.STAYS: "stays: it belongs to its node",
-    DrainAction.NEEDS_FORCE: "needs --force: nobody makes it anew",
+    DrainAction.NEEDS_FORCE: "needs --force: nobody creates it again",
     DrainAction.UNKNOWN: "unknown to the API server; its kubelet keeps the units",
     DrainAction.CAME: "it came after the list of pods to evict was made",
 }
@@ -85,7 +85,7 @@ def _what_happens(pod: DrainedPod) -> str:
 def _then(pod: DrainedPod) -> str:
     placed = pod.replacement
     if pod.action is DrainAction.EVICT and not pod.controller:
-        return "nobody makes it anew"
+        return "nobody creates it again"
     if placed is None:
         return "-"
     if not placed.fits:
@@ -97,8 +97,8 @@ def _then(pod: DrainedPod) -> str:
 def _refused(report: DrainReport) -> Iterator[RenderableType]:
     lonely = [pod.text for pod in report.pods if pod.action is DrainAction.NEEDS_FORCE]
     yield sentence(
-        f"Nothing was changed: {listed(lonely)} would be gone for good, as no controller makes"
-        f" {'it' if len(lonely) == 1 else 'them'} anew. To evict such pods, too:"
+        f"Nothing was changed: {listed(lonely)} would be gone for good, because no controller creates"
+        f" {'it' if len(lonely) == 1 else 'them'} again. To evict such pods, too:"
     )
     yield to_type(f"kubectl gpushare drain-card {report.node} {_indices(report)} --force")
 

@@ -46,19 +46,19 @@ _CHANGES = (
 )
 _EFFECTS = {
     NodeEffect.GAINS: "begins to share its cards",
-    NodeEffect.LOSES: "shares its cards no more; its pods go on",
-    NodeEffect.DIVIDES: "is divided anew at once",
+    NodeEffect.LOSES: "stops sharing its cards; its pods keep running",
+    NodeEffect.DIVIDES: "changes at once",
     NodeEffect.WAITS: "takes no new pod until its pods with units are gone",
-    NodeEffect.KEEPS: "goes on by the former unit until its pods with units are gone",
+    NodeEffect.KEEPS: "keeps the former unit until its pods with units are gone",
     NodeEffect.SETTINGS: "same cards, other settings",
     NodeEffect.NONE: "nothing",
 }
 _SUMMARY = {
     NodeEffect.GAINS: ("begins to share", "begin to share"),
-    NodeEffect.LOSES: ("shares no more", "share no more"),
-    NodeEffect.DIVIDES: ("is divided anew at once", "are divided anew at once"),
+    NodeEffect.LOSES: ("stops sharing", "stop sharing"),
+    NodeEffect.DIVIDES: ("changes at once", "change at once"),
     NodeEffect.WAITS: ("waits for its pods", "wait for their pods"),
-    NodeEffect.KEEPS: ("goes on by its former unit", "go on by their former unit"),
+    NodeEffect.KEEPS: ("keeps its former unit", "keep their former unit"),
     NodeEffect.SETTINGS: ("gets other settings", "get other settings"),
 }
 """Of one node, of several."""

@@ -21,7 +21,7 @@ SHOWN_NAMES = 6
 """In a step; -o wide and -o json have all."""
 ISOLATION_FILES = "isolation files"
 """In what a policy says that waits for pods which need some."""
-GOES_ON = "The operator goes on by itself; run this again to go on waiting."
+GOES_ON = "The operator goes on by itself; run this again to wait longer."
 
 
 def undo_view(report: UndoReport, page: OutputPage) -> Iterator[RenderableType]:

@@ -19,7 +19,7 @@ DELETE_PODS = "delete some of the pods on that card, and report a bug: this must
 LOOK_AT_PLUGIN = (
     "if this stays, see the condition LedgerInSync of the GPUShareNode and the log of the node's plugin"
 )
-LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extender makes it count anew"
+LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extender makes it count again"
 
 
 def card_name(records: NodeRecords, uuid: str) -> str:

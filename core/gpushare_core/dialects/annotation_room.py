@@ -72,5 +72,5 @@ def lack_of_room(present: int, needed: int) -> str:
     fewer = ", or ask for cards in fewer containers" if needed > ROOM_BYTES else ""
     return (
         f"the pod has {present} bytes of annotations, and gpushare writes up to {needed} more, of"
-        f" {MAX_BYTES} that Kubernetes allows: take annotations out of the pod, or shorten them{fewer}"
+        f" {MAX_BYTES} that Kubernetes allows: remove annotations from the pod, or shorten them{fewer}"
     )

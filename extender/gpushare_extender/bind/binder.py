@@ -104,7 +104,7 @@ class Binder:
         bind_task = self._tasks.get(pod.uid) or self._start(pod, node)
         done, _ = await asyncio.wait({bind_task.task}, timeout=self.timing.answer_within)
         if not done:
-            return f"the API server has not told yet whether the pod is bound to node {bind_task.node}"
+            return f"it is not known yet whether the pod is bound to node {bind_task.node}"
         if bind_task.node != node and not bind_task.task.result():
             return f"the pod is bound to node {bind_task.node} already"
         return bind_task.task.result()

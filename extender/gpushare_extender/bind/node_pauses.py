@@ -114,7 +114,7 @@ class NodePauses:
         self._until[bind.node] = self.timing.clock() + seconds
         message = (
             f"node takes no pods for {seconds:.0f} s: its kubelet rejected one ({reason}), "
-            "the gpushare plugin there may be away"
+            "the gpushare plugin there may be down"
         )  # which pod that was concerns none of those that read this
         _log.warning("%s", message, extra={"node": bind.node, "pod": str(bind.pod)})
         self.ledger.pause(bind.node, message)

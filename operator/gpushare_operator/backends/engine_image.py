@@ -13,8 +13,8 @@ PULL_FAILURES = (
 START_FAILURES = ("exec format error", "executable file not found")
 """Said where the image is for another architecture, or is not ours. Source: runc."""
 WITHOUT_OUR_IMAGE = (
-    "put the image there, for the node's architecture, name its repository by the operator's option"
-    " --engine-image, or set scheduler.engine to Extender, which needs no kube-scheduler of gpushare's own"
+    "put an image for the node's architecture there, name another repository with the operator's"
+    " option --engine-image, or set scheduler.engine to Extender, which does not need this image"
 )
 
 

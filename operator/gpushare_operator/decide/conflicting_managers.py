@@ -31,7 +31,7 @@ def conflicting_manager(snapshot: ClusterSnapshot, action: Action) -> str:
             paths = spec_differences(share.spec, action.body["spec"]) if share else []
             return f"somebody changes {_named(paths)}" if paths else ""
         case CreateJob():
-            return "somebody deletes it, or takes our labels off it"
+            return "somebody deletes it, or removes gpushare's labels from it"
         case _:
             return ""
 

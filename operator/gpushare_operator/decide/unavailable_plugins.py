@@ -27,7 +27,7 @@ def why_unavailable(state: ObservedState) -> str:
     since = _unavailable_since(state)
     if since is None:
         return ""
-    heard = f"its plugin was heard of last at {rfc3339(since)}"
+    heard = f"its plugin last reported at {rfc3339(since)}"
     if _is_node_away(state):
         return f"the node itself is not Ready, and {heard}"
     if state.plugin is None:

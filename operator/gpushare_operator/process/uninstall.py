@@ -20,10 +20,11 @@ Report = Callable[[str], None]
 """Takes a line for people."""
 
 ADVICE = (
-    "Nothing was uninstalled. Does the operator run, which takes everything back? kubectl get deployments"
-    " --all-namespaces -l app.kubernetes.io/name=gpushare. Try again to go on waiting. Annotations of the"
-    " policy end it: gpushare.io/let-go for a control plane that is lost for ever,"
-    " gpushare.io/leave-isolation-files=true for pods that have to run on: see docs/policy.md"
+    "Nothing was uninstalled. Check that the operator runs, which undoes everything: kubectl get deployments"
+    " --all-namespaces -l app.kubernetes.io/name=gpushare. To wait longer, try again. To wait no longer"
+    " for a control-plane node that is lost for good, annotate the policy with"
+    " gpushare.io/let-go; for pods that have to keep running, with gpushare.io/leave-isolation-files=true:"
+    " see docs/policy.md"
 )
 
 
@@ -42,10 +43,8 @@ async def uninstall(client: KubeClient, *, timeout: float, report: Report) -> No
             if await _is_kind_known(client):
                 await policies.until_none_is_left()
     except TimeoutError:
-        raise StillThereError(
-            f"after {timeout:g} s not everything is taken back: {policies}. {ADVICE}"
-        ) from None
-    report("no policy is left: everything is taken back")
+        raise StillThereError(f"after {timeout:g} s not everything is undone: {policies}. {ADVICE}") from None
+    report("no policy is left, and everything is undone")
 
 
 async def _is_kind_known(client: KubeClient) -> bool:
@@ -106,4 +105,4 @@ def _message(policy: Json) -> str:
     """Returns the message of Ready, which says what a deleted policy still waits for."""
     conditions: list[dict[str, Any]] = policy.get("status", {}).get("conditions") or []
     said = [condition["message"] for condition in conditions if condition["type"] == "Ready"]
-    return said[0] if said else "the operator has said nothing of it"
+    return said[0] if said else "the operator has not reported on it"

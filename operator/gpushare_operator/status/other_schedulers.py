@@ -28,6 +28,6 @@ def with_other_schedulers(state: ConditionState, snapshot: ClusterSnapshot, engi
     note = (
         f"{counted(count, 'pod')} that {'asks' if count == 1 else 'ask'} for cards"
         f" {'has' if count == 1 else 'have'} another schedulerName ({', '.join(names)}{more}): that scheduler"
-        " does not look at single cards, and where none fits the kubelet refuses the pod"
+        " does not look at single cards, and where no card has room the kubelet refuses the pod"
     )
     return replace(state, message=f"{state.message}; {note}")

@@ -45,5 +45,5 @@ def pods_without_scheduler(snapshot: ClusterSnapshot) -> list[Problem]:
 
 def _how_to_create(pod_policy: ReadResult) -> str:
     if pod_policy is ReadResult.FOUND:
-        return f"; new ones are pointed at {DEDICATED_SCHEDULER}"
+        return f"; new ones get schedulerName: {DEDICATED_SCHEDULER}"
     return f", and create them with schedulerName: {DEDICATED_SCHEDULER}"

@@ -16,7 +16,7 @@ POD_SECURITY = (
     "kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite: plugins"
     " and hostctl need folders of their hosts"
 )
-LIMITS = "choose resources within the LimitRange (docs/install.md), or take it out of namespace {namespace}"
+LIMITS = "choose resources within the LimitRange (docs/install.md), or remove it from namespace {namespace}"
 QUOTA = "raise the ResourceQuota of namespace {namespace}"
 OTHERS = "have what refuses them leave namespace {namespace} alone"
 AGAIN = "Kubernetes tries again by itself, at the latest after 17 minutes"

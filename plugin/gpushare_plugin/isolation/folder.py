@@ -81,7 +81,7 @@ class IsolationFolder:
     def write(self, files: Mapping[str, bytes]) -> None:
         """Writes what a container is about to mount, by path. Raises ``IsolationFilesError``, ``OSError``."""
         if problem := self.install():
-            raise IsolationFilesError(f"{problem.message}; then create the pod anew")
+            raise IsolationFilesError(f"{problem.message}; then create the pod again")
         with _opened(self.path) as folder, _opened(LIMITS_FOLDER, folder) as limits:
             for path, content in files.items():
                 _put(Path(path).name, content, limits)

@@ -23,8 +23,8 @@ DEADLINE = 5.0
 """Seconds that the disk may take: the kubelet waits for its answer meanwhile."""
 NO_FOLDER = Problem(
     "NoFolder",
-    "the plugin of this node runs without a folder for the hook's files: wait until the operator has started"
-    " it anew, and see the policy's condition Ready where that takes longer than a minute",
+    "the plugin of this node runs without a folder for the hook's files: wait until the operator has"
+    " restarted it, and see the policy's condition Ready where that takes longer than a minute",
 )
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class IsolationKeeper:
         except OSError as error:
             raise IsolationFilesError(
                 f"the limits of the container's memory cannot be written to {self.path} of the node:"
-                f" {error.strerror or error}; see that its disk works and has room, then create the pod anew"
+                f" {error.strerror or error}; see that its disk works and has room, then create the pod again"
             ) from error
 
     async def look(self, identities: Collection[str]) -> HookFacts:

@@ -31,7 +31,7 @@ DEADLINE = 5.0
 STARTS_WITHIN = 20.0
 """Seconds from the first sight of a cgroup until its container has surely started: the runtime makes the
 cgroup, then the toolkit sets the limit, then the container's program runs."""
-STARTING = Problem("ContainerStarting", "the container may be about to start: wait for the next look")
+STARTING = Problem("ContainerStarting", "the container may be about to start: wait for the next check")
 UNREADABLE = Problem("CgroupsUnreadable", "the node's cgroups cannot be read: see the plugin's log")
 
 _log = logging.getLogger(__name__)

@@ -74,7 +74,7 @@ SPECS_TIMEOUT = 2.0
 MAX_TRIED = 4
 """Pods to the cards of which a container is sent first that may be one of theirs."""
 GIVEN_TO_ANOTHER = (
-    "the kubelet chose units that it gives to another container at this moment: create the pod anew"
+    "the kubelet chose units that it gives to another container at this moment: create the pod again"
 )
 MAX_NAMED = 5
 """Pods in a message."""
@@ -174,7 +174,9 @@ class Allocator:
         finally:
             self.reservations.withdraw(numbers)
         if not is_same:
-            raise UnusableUnitsError("what these units stand for changes at this moment: create the pod anew")
+            raise UnusableUnitsError(
+                "the meaning of these units is changing at this moment: create the pod again"
+            )
         if self.reservations.is_given_since(granted, numbers):
             raise UnusableUnitsError(GIVEN_TO_ANOTHER)
 
@@ -218,8 +220,8 @@ class Allocator:
         if not candidates and lost_assignments_without_pod(state.assigned, state.pods):
             return ""
         return (
-            f"node {state.name} takes no new pods until those are gone that hold units of {layout.unit.text},"
-            " for the policy asks for others: create the pod anew, and let the scheduler choose its node"
+            f"node {state.name} takes no new pods until the pods with units of {layout.unit.text} are gone,"
+            " because the policy asks for others: create the pod again, and let the scheduler choose its node"
         )
 
     async def _require_usable_anew(self, numbers: Sequence[int]) -> None:
@@ -264,15 +266,16 @@ class Allocator:
         shares = layout.of(self.resource).shares(numbers)
         if sum(shares.values()) != len(numbers):
             raise UnusableUnitsError(
-                f"the kubelet chose units that are not of {self.name}, as by an earlier list: create the pod"
-                " anew"
+                f"the kubelet chose units that are not of {self.name}, probably from an earlier list:"
+                f" create the pod"
+                " again"
             )
         locks = self._locks(layout)
         for card in shares:
             if (lock := locks.get(card, self.resource)) is not self.resource:
                 raise UnusableUnitsError(
                     f"card {card} serves {lock} now, and the kubelet chose it for {self.name}: create the pod"
-                    " anew"
+                    " again"
                 )
 
     def _require_known(self, numbers: Sequence[int], layout: Layout) -> None:
@@ -288,8 +291,8 @@ class Allocator:
         for card in closed:
             if card.uuid not in lost:
                 raise UnusableUnitsError(
-                    f"card {card.card.index} ({card.uuid}) takes no new pod, and the kubelet chose it by an"
-                    " earlier list: create the pod anew"
+                    f"card {card.card.index} ({card.uuid}) takes no new pod, and the kubelet chose it from"
+                    " an earlier list: create the pod again"
                 )
 
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
@@ -477,6 +480,6 @@ def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
     names = ", ".join(str(candidate.name) for candidate in candidates[:MAX_NAMED])
     more = ", ..." if len(candidates) > MAX_NAMED else ""
     return (
-        f"; the kubelet has lost the units of {names}{more}, and does not say a container of which of them it"
-        " starts: delete those of them that need not go on"
+        f"; the kubelet has lost the units of {names}{more}, and does not say for which of them it starts a"
+        " container: delete those that need not keep running"
     )

@@ -82,7 +82,7 @@ class AnnotationWriter:
         except ApiError as error:
             _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
             return "" if error.is_not_found or error.is_conflict else str(error)
-        message = "annotations now say what the kubelet's books say: %s"
+        message = "annotations now agree with the kubelet's records: %s"
         _log.info(message, dict(repair.annotations), extra={"pod": str(repair.pod)})
         if repair.pod in self.state.pods:
             self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))

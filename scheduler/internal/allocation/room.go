@@ -77,5 +77,5 @@ func LackOfRoom(present, needed int) string {
 		fewer = ", or ask for cards in fewer containers"
 	}
 	return fmt.Sprintf("the pod has %d bytes of annotations, and gpushare writes up to %d more, of %d that Kubernetes"+
-		" allows: take annotations out of the pod, or shorten them%s", present, needed, maxBytes, fewer)
+		" allows: remove annotations from the pod, or shorten them%s", present, needed, maxBytes, fewer)
 }

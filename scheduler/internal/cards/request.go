@@ -183,9 +183,9 @@ func (r Request) TooManyUnits() string {
 	if total.IsInt64() && total.Int64() <= MaxUnits {
 		return ""
 	}
-	return fmt.Sprintf("the pod asks for %s units, and a pod may have %d: its kubelet lists every unit in the pod's"+
-		" status, and the API server takes no longer list; ask for fewer, or have the memoryUnit of the policy made"+
-		" larger", total, MaxUnits)
+	return fmt.Sprintf("the pod asks for %s units, but a pod may have at most %d: the kubelet lists every unit in the pod's"+
+		" status, and the API server refuses a longer list; ask for fewer, or set a larger memoryUnit in the"+
+		" policy", total, MaxUnits)
 }
 
 // Crowded returns for people why a pod fits nowhere: a container asks for several resources, and the kubelet

@@ -171,7 +171,7 @@ func (l *Ledger) Reserve(holder *Holder) error {
 	return nil
 }
 
-var errUnreleased = errors.New("the pod had units until just now, and the kubelet may have them still")
+var errUnreleased = errors.New("the pod had units until just now, and the kubelet may still hold them")
 
 // Holder returns what a pod has, allocated or reserved; nil when it has no units.
 func (l *Ledger) Holder(uid string) *Holder {

@@ -132,7 +132,7 @@ func (p *Pauses) pause(node, reason string) {
 		duration = min(2*duration, maxPause)
 	}
 	p.paused[node] = pause{p.cluster.Now().Add(duration), fmt.Sprintf("node takes no pods for %.0f s: its kubelet rejected"+
-		" one (%s), the gpushare plugin there may be away", duration.Seconds(), reason)}
+		" one (%s), the gpushare plugin there may be down", duration.Seconds(), reason)}
 	p.number.Store(int32(len(p.paused)))
 }
 

@@ -135,7 +135,7 @@ func TestWordsAreThoseOfTheExtender(t *testing.T) {
 		}
 	}
 	w.create("more", 65537)
-	if message := w.waitRefused("more"); !strings.Contains(message, "the pod asks for 65537 units, and a pod may have") {
+	if message := w.waitRefused("more"); !strings.Contains(message, "the pod asks for 65537 units, but a pod may have at most") {
 		t.Errorf("message: %s", message)
 	}
 }

@@ -90,7 +90,7 @@ func (o *object) draining() string {
 	if asked == "" {
 		return ""
 	}
-	return fmt.Sprintf("node(s) that take no new pods until those are gone that hold units of %s:"+
+	return fmt.Sprintf("node(s) that take no new pods until the pods with units of %s are gone:"+
 		" the policy asks for units of %s", o.status.unit, asked)
 }
 
@@ -110,7 +110,7 @@ func (o *object) notIsolated() string {
 	if asked == noIsolation || asked == o.status.isolation {
 		return ""
 	}
-	why := "the plugin does not say yet that it gives isolation " + asked
+	why := "the plugin does not report yet that it provides isolation " + asked
 	if ready := o.condition("IsolationReady"); ready != nil && ready.status == "False" {
 		why = printable.Text(ready.message, maxMessage)
 	}

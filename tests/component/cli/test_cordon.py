@@ -35,7 +35,7 @@ async def test_a_card_is_cordoned_by_its_uuid() -> None:
         }
     assert report.exit_status is ExitStatus.GOOD
     text = printed(report, "cordon", "gpu-1", "0")
-    assert text.startswith("Card 0 of gpu-1 (gpu-1-0) is cordoned: no new pod comes to it.\n  Reason: fan is")
+    assert text.startswith("Card 0 of gpu-1 (gpu-1-0) is cordoned: no new pod gets it.\n  Reason: fan is")
     assert "2 pods have units there:" in text
     assert "default/a" in text
     assert "  kubectl gpushare drain-card gpu-1 0\n" in text
@@ -126,7 +126,7 @@ async def test_a_dry_run_changes_nothing() -> None:
     async with card_api(NODE) as api:
         report = await run(api, "cordon", "gpu-1", "0", "--dry-run")
         assert api.stored == []
-    assert "would be cordoned: no new pod comes to it. Nothing was changed." in printed(
+    assert "would be cordoned: no new pod gets it. Nothing was changed." in printed(
         report, "cordon", "gpu-1", "0"
     )
 

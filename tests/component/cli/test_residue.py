@@ -73,9 +73,9 @@ async def test_what_is_left_is_named(tmp_path: Path) -> None:
     objects: dict[str, list[Json]] = {"Node": [{"metadata": {"name": "n", "labels": labels}}]}
     text, code = await run(objects, "--host-root", str(host(tmp_path)), "--node", "n")
     assert code is ExitStatus.NO
-    assert "Node n: the label gpushare.io/policy=default is ours: kubectl label node n" in text
+    assert "Node n: the label gpushare.io/policy=default is gpushare's: kubectl label node n" in text
     assert "host n, /etc/kubernetes/gpushare/state.json: keys, backups" in text
-    assert "host n, /etc/kubernetes/manifests/kube-scheduler.yaml: it still names our extender" in text
+    assert "host n, /etc/kubernetes/manifests/kube-scheduler.yaml: it still names gpushare's extender" in text
     assert "gpushare-gpushare.io-memory.sock: the socket of a plugin that is gone" in text
     assert "4 things left." in text
     found = json.loads((await run(objects, "-o", "json"))[0])
@@ -158,7 +158,7 @@ async def test_what_goes_by_itself_meanwhile_is_not_left() -> None:
 async def test_the_capacity_of_a_plugin_that_was_dead_says_how_long_the_kubelet_keeps_it() -> None:
     text, code = await Moments(DEAD).residue()
     assert code is ExitStatus.NO
-    assert "shows a capacity of 48 of gpushare.io/memory, and nothing of it to be had" in text
+    assert "shows a capacity of 48 of gpushare.io/memory, none of it allocatable" in text
     assert "for 5 minutes (endpointStopGracePeriod)" in text
     assert json.loads((await Moments(DEAD).residue("-o", "json"))[0])["residue"][0]["passes"] is True
 

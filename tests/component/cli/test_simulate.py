@@ -221,7 +221,7 @@ async def test_another_unit_keeps_the_bytes_of_those_who_run(write: Any) -> None
     assert "Numbers in pods stay what they are and mean another amount: 1 is 256Mi, 24 is 6Gi then." in (
         report.remarks
     )
-    anew = "To ask for as much as now they have to be written anew: 4 in place of 1, 96 in place of 24."
+    anew = "To ask for the same memory as now, change these pods: 4 in place of 1, 96 in place of 24."
     assert anew in report.remarks
 
 
@@ -233,10 +233,10 @@ async def test_another_unit_says_what_becomes_of_each_node() -> None:
         ("gpu-2", NodeEffect.DIVIDES),
     ]
     text = printed(report, "simulate", "--unit", "256Mi")
-    assert "With units of 256Mi: 1 node is divided anew at once, 1 node waits for its pods." in text
+    assert "With units of 256Mi: 1 node changes at once, 1 node waits for its pods." in text
     assert "In the way on gpu-1: default/a 10" in text
     assert "mean another amount: 4 is 1Gi then." in text
-    assert "written anew: 16 in place of 4." in text
+    assert "change these pods: 16 in place of 4." in text
 
 
 UNIT = {"--unit": "512Mi", "--policy": ""}
@@ -351,7 +351,7 @@ async def test_a_policy_before_it_is_applied(write: Any) -> None:
     assert [(pod.name, pod.units) for pod in change.nodes[0].pods] == [("a", 4), ("b", 10)]
     assert report.placements[0].node in ("gpu-2", "gpu-4")
     text = printed(report, "simulate", "--policy", "x")
-    assert "1 node begins to share, 1 node shares no more, 1 node is divided anew at once" in text
+    assert "1 node begins to share, 1 node stops sharing, 1 node changes at once" in text
     assert "In the way on gpu-1: default/a 4, default/b 10" in text
     assert "As long as those pods run: " in text
     assert "Once they are gone: " in text

@@ -111,7 +111,7 @@ async def test_what_is_wrong_comes_first_with_the_command_to_type() -> None:
     assert report.exit_status is ExitStatus.NO
     assert printed(report, "--ascii").startswith(
         "1 problem\n"
-        "warning: card gpu-1/3: the card is sick: no new pod comes to it\n"
+        "warning: card gpu-1/3: the card is sick: no new pod gets it\n"
         "  Xid 79\n"
         "    kubectl gpushare drain-card gpu-1 3 --dry-run\n"
     )

@@ -32,7 +32,7 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.paths import POLICIES
 from gpushare_core.text.json_object import Json
 
-SETTING = "everything is being taken back: kube-scheduler is being restored on cp-1"
+SETTING = "everything is being undone: kube-scheduler is being restored on cp-1"
 
 
 def policy(name: str) -> Json:

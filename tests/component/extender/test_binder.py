@@ -370,8 +370,8 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
         await free.wait()
 
     api.fail("POST", BINDING, slow)
-    assert "has not told yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
-    assert "has not told yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
+    assert "not known yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
+    assert "not known yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
     assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, True)
     free.set()
     assert await binder.drain(5.0) == 0
@@ -464,7 +464,7 @@ async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
     api.fail("POST", BINDING, slow)
     binder = Binder(client, ledger, permitted, BindTiming(answer_within=0.5), parallel=1)
     first, second = await asyncio.gather(binder.bind(reference("a"), "n1"), binder.bind(reference("b"), "n1"))
-    assert "has not told yet" in first
+    assert "not known yet" in first
     assert second == "the API server is slow: 1 binds wait for it already"
     await binder.drain(30.0)
     assert (api.pod("a")["spec"].get("nodeName"), api.pod("b")["spec"].get("nodeName")) == ("n1", None)

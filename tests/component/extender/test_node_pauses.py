@@ -96,7 +96,7 @@ async def test_a_rejected_pod_pauses_its_node(setting: Setting, reason: str) -> 
     await setting.reject("a", reason)
     assert setting.refusal() == (
         f"node takes no pods for 5 s: its kubelet rejected one ({reason}), "
-        "the gpushare plugin there may be away"
+        "the gpushare plugin there may be down"
     )
     setting.api.put(PODS, pod_json("b", units=1))
     assert "takes no pods for 5 s" in await setting.binder.bind(reference("b"), "n1")

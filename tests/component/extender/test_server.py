@@ -71,7 +71,7 @@ class TestFilter:
     ) -> None:
         full = pod_json("a", units=4, annotations={"filler": "x" * (MAX_BYTES - 100)})
         answer = await caller.post("/gpushare/filter", {"Pod": full, "NodeNames": ["n1"]})
-        assert "take annotations out of the pod" in answer["FailedAndUnresolvableNodes"]["n1"]
+        assert "remove annotations from the pod" in answer["FailedAndUnresolvableNodes"]["n1"]
         assert not extender.attempts.unschedulable.has_room("gpushare.io/memory", 16)
         assert (await caller.filter("n1"))["NodeNames"] == ["n1"], "once they are gone"
 

@@ -76,7 +76,7 @@ def test_nothing_is_removed_that_is_not_ours_wherever_the_folder_points(node: Fa
     result = restore.run(pointing_there)
 
     assert [path for path in theirs if not path.exists()] == []
-    assert "not ours: ca.key, etcd, keys, scheduler.conf" in result.message
+    assert "not gpushare's: ca.key, etcd, keys, scheduler.conf" in result.message
     assert sorted(path.name for path in pki.rglob("*") if path.is_file()) == sorted(
         their.name for their in theirs
     )
@@ -307,7 +307,7 @@ def test_a_scheduler_that_never_comes_back_does_not_hold_up_the_restoration(node
 
     assert report.result == "Restored"
     assert "no restarted kube-scheduler served" in report.message
-    assert "nothing of ours is left" in report.message
+    assert "nothing of gpushare's is left" in report.message
     node.assert_untouched()
 
 
@@ -319,7 +319,7 @@ def test_a_scheduler_that_others_broke_is_not_ours_to_heal(node: FakeNode) -> No
     report = node.restore()
 
     assert report.result == "RestoredPartially"
-    assert "nothing of ours is left" in report.message
+    assert "nothing of gpushare's is left" in report.message
     assert node.content == node.original.replace(b"--bind-address=127.0.0.1", b"--no-such-flag")
     assert not node.folder.exists()
 

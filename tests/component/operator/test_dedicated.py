@@ -15,7 +15,7 @@ CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 RULE = {"names": ["gpu-1"], "mode": "Memory", "devices": CARDS}
 OURS = "gpushare-scheduler"
 NOT_POINTED = "the API server has no MutatingAdmissionPolicy"
-POINTED = "pods that ask for cards are pointed at it"
+POINTED = "pods that ask for cards get its schedulerName"
 KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 
 
@@ -100,7 +100,7 @@ async def test_the_policy_for_pods_is_seen_when_it_comes() -> None:
     assert "kubectl apply -f manifests/dedicated/pods.yaml" in said(cluster)
     install_pod_policy(cluster, "v1")
     await looked_again(cluster, operator)
-    assert "pods that ask for cards are pointed at it" in said(cluster)
+    assert "pods that ask for cards get its schedulerName" in said(cluster)
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ async def checked(cluster: Cluster, *, patience: float = PATIENCE) -> list[str]:
 async def test_what_works_is_said(cluster: Cluster) -> None:
     assert await checked(cluster) == [
         "an operator is at work: operator-1",
-        "the API server takes a policy (dry run)",
-        "the API server refuses a policy that means nothing (dry run)",
+        "the API server accepts a valid policy (dry run)",
+        "the API server refuses an invalid policy (dry run)",
     ]
 
 

@@ -96,7 +96,7 @@ async def test_no_host_is_edited_while_a_right_is_missing(missing: Json) -> None
     cluster.api.may = lambda spec: spec["resourceAttributes"] != missing
     operator = await converge(cluster)
     assert cluster.edited == set()
-    assert said(cluster).startswith("False RightsMissing: the user system:kube-scheduler may not do all that")
+    assert said(cluster).startswith("False RightsMissing: the user system:kube-scheduler lacks rights that")
 
     cluster.api.may = _allows_the_scheduler
     await looked_again(cluster, operator)

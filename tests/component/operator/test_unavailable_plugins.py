@@ -60,7 +60,7 @@ async def test_an_unavailable_plugin_is_reported_on_node_and_policy_until_it_is_
     assert registered(cluster, "gpu-1") == ("Unknown", "PluginSilent")
     assert registered(cluster, "gpu-2") == ("True", "Registered")
     assert ready(cluster)["status"] == "False"
-    assert "gpu-1: its plugin was heard of last" in ready(cluster)["message"]
+    assert "gpu-1: its plugin last reported" in ready(cluster)["message"]
     status = cluster.api.of(paths.POLICIES)["default"]["status"]
     assert status["nodes"]["summary"] == "1/2"
 

@@ -48,7 +48,7 @@ async def test_it_ends_at_once_where_there_is_none(server: Server, tmp_path: Pat
     said: list[str] = []
     async with client_of(server, tmp_path) as client:
         await uninstall(client, timeout=SECONDS, report=said.append)
-    assert said == ["no policy is left: everything is taken back"]
+    assert said == ["no policy is left, and everything is undone"]
 
 
 async def test_it_deletes_all_and_waits_until_the_operator_has_let_them_go(
@@ -95,9 +95,9 @@ async def test_after_its_time_it_says_what_is_still_there_and_what_to_do(
         with pytest.raises(StillThereError) as raised:
             await uninstall(client, timeout=0.3, report=lambda _: None)
     message = str(raised.value)
-    assert "after 0.3 s not everything is taken back" in message
+    assert "after 0.3 s not everything is undone" in message
     assert "policy one: still there: the scheduler's connection" in message
-    assert "Does the operator run" in message
+    assert "Check that the operator runs" in message
 
 
 async def test_a_server_that_is_away_is_waited_for(api: MemoryApi, server: Server, tmp_path: Path) -> None:
@@ -135,4 +135,4 @@ async def test_the_command_ends_with_the_code_that_a_job_needs(
         assert await asyncio.to_thread(main, arguments) == code
         server.end_watches(with_error=False)
     printed = capsys.readouterr()
-    assert ("policy one: the operator has said nothing of it" in printed.err) == bool(code)
+    assert ("policy one: the operator has not reported on it" in printed.err) == bool(code)

@@ -34,11 +34,11 @@ async def test_a_full_pod_is_named_and_holds_nobody_up(node: Node) -> None:
     await node.until("the other's", lambda: node.allocation("other") is not None)
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
     assert f"default/full (the pod has {MAX_BYTES - 10} bytes of annotations" in node.message("LedgerInSync")
-    assert "take annotations out of the pod" in node.message("LedgerInSync")
+    assert "remove annotations from the pod" in node.message("LedgerInSync")
     await node.until("the Event", lambda: bool(full_pod_events(node)))
     (event,) = full_pod_events(node)
     assert event["regarding"]["name"] == "full"
-    assert "take annotations out of the pod" in event["note"]
+    assert "remove annotations from the pod" in event["note"]
     assert writes(node, "full") == 0
     await node.until("both hold their cards", lambda: node.on_cards().keys() == {"full", "other"})
 
@@ -66,6 +66,6 @@ async def test_a_pod_of_more_units_than_its_kubelet_can_report_is_refused(idle_n
     idle_node.share("1Mi", devices=devices)
     await idle_node.start_plugin()
     await idle_node.until_registered()
-    with pytest.raises(AdmissionError, match="asks for 65537 units, and a pod may have 65536"):
+    with pytest.raises(AdmissionError, match="asks for 65537 units, but a pod may have at most 65536"):
         await idle_node.run_pod(pod_json("a", container(units=65_537)))
     await idle_node.run_pod(pod_json("b", container(units=65_536)))

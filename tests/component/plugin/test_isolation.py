@@ -172,7 +172,7 @@ async def test_a_node_without_the_library_takes_no_new_pod_and_keeps_those_that_
     assert hook_node.share_node.status.isolation == "Unavailable"
     assert hook_node.condition("IsolationInForce") == ("True", "InForce")  # its own copy is on the node
     read = read_share_node(msgspec.json.encode(hook_node.api.objects[SHARE_NODES]["", NODE]))
-    assert read.closed_reason.startswith("node(s) without isolation: isolation Hook cannot be had")
+    assert read.closed_reason.startswith("node(s) without isolation: isolation Hook is not possible here")
     await hook_node.kubelet.until("the units of the pod alone", lambda _: healthy_units(hook_node) == 4)
     with pytest.raises(AdmissionError):
         await admit(hook_node, "b")
@@ -194,7 +194,7 @@ async def test_a_pod_is_refused_with_a_reason_where_its_limits_cannot_be_written
     assert hook_node.isolation_folder
     (hook_node.isolation_folder / "limits").rmdir()
     (hook_node.isolation_folder / "limits").write_text("in the way")
-    with pytest.raises(AdmissionError, match=r"create the pod anew"):
+    with pytest.raises(AdmissionError, match=r"create the pod again"):
         await admit(hook_node, "a")
 
 

@@ -14,7 +14,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_extender.extender import Extender
 
 REGISTERING = "not registered with the kubelet yet"
-NOT_TOLD_YET = "has not told yet whether the pod is bound"
+NOT_TOLD_YET = "not known yet whether the pod is bound"
 __all__ = ["extender"]
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource

@@ -89,7 +89,7 @@ async def test_another_source_that_tells_nothing_offers_no_cards_of_the_one_befo
     node.open_source = lambda *_: source
     node.share(devices={"source": "NVML"})
     await node.kubelet.until("no healthy unit", lambda it: "Healthy" not in it.devices.values())
-    assert len(node.kubelet.devices) == 32, "the pod's units stay in the kubelet's books"
+    assert len(node.kubelet.devices) == 32, "the pod's units stay in the kubelet's records"
     await node.until("the reason", lambda: node.condition("CardsHealthy") == ("False", "DriverAbsent"))
     assert node.on_cards() == before
     with pytest.raises(AdmissionError):

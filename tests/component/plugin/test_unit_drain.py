@@ -21,7 +21,7 @@ __all__ = ["extender"]
 MEMORY = GPUSHARE.memory_resource
 FIRST, SECOND = (card_uuid(NODE, index) for index in range(2))
 BLOCKED = ("True", "PodsHoldUnits")
-DRAINS = "takes no new pods until those are gone that hold units of 1Gi"
+DRAINS = "takes no new pods until the pods with units of 1Gi are gone"
 TOO_FINE = {"source": "Simulated", "simulated": [{"count": 2, "memory": "2Ti"}]}
 
 
@@ -143,7 +143,7 @@ async def test_the_extender_says_why_and_opens_the_node_when_it_has_changed(
     await node.until("the block", lambda: node.condition("UnitChangeBlocked") == BLOCKED)
     ledger = extender.api.ledger
     await node.until("closed", lambda: NODE not in ledger.greatest[MEMORY])
-    assert "no new pods until those are gone that hold units of 1Gi" in await bind(
+    assert "no new pods until the pods with units of 1Gi are gone" in await bind(
         node, extender, "b", container(units=4)
     )
     node.end_pod("a")

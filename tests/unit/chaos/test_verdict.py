@@ -57,8 +57,8 @@ def item(name: str, kind: str, status: str, message: str = "") -> Json:
     [
         ("True", "", False),
         ("False", "gpu-1: of a/b: ...", True),
-        ("Unknown", "what the kubelet has given out is not seen", True),
-        ("Unknown", "no node is shared: there are no books", False),
+        ("Unknown", "it is unknown what the kubelet has given out", True),
+        ("Unknown", "no node is shared, so there are no records", False),
     ],
 )
 def test_a_false_alarm_is_told(status: str, message: str, alarmed: bool) -> None:  # noqa: FBT001

@@ -307,7 +307,7 @@ def test_a_node_that_waits_takes_no_new_pod() -> None:
     present = under(before, "n0", {"p": 3})
     (coming,) = effect_of([claim(after)], present, nodes=["n0"]).share_nodes
     (placement,) = simulated([coming], [1]).placements
-    assert "take no new pods until those are gone that hold units of 1Gi" in placement.reason
+    assert "take no new pods until the pods with units of 1Gi are gone" in placement.reason
 
 
 def test_pods_of_a_deployment_are_alike() -> None:

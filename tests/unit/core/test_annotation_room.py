@@ -116,7 +116,7 @@ def test_who_has_no_room_is_told_the_figures_and_what_to_do() -> None:
     told = lack_of_room(262_000, 2_500)
     assert "262000 bytes of annotations" in told
     assert "up to 2500 more, of 262144" in told
-    assert "take annotations out of the pod" in told
+    assert "remove annotations from the pod" in told
     assert "fewer containers" not in told
     assert "fewer containers" in lack_of_room(200_000, ROOM_BYTES + 1)
 

@@ -66,7 +66,7 @@ LEFT = [
     pytest.param(
         item("Deployment", "gpushare-scheduler", namespace="s"), "kubectl delete deployment", id="a scheduler"
     ),
-    pytest.param(item("Pod", "x", namespace="s", metadata=MANAGED), "goes with what made it", id="a pod"),
+    pytest.param(item("Pod", "x", namespace="s", metadata=MANAGED), "goes with its owner", id="a pod"),
     pytest.param(
         item("ConfigMap", "foreign", metadata={"managedFields": [{"manager": "gpushare-operator"}]}),
         "compare it with what it was before",

@@ -130,9 +130,7 @@ def test_what_a_manifest_would_need_that_is_moved_away_is_kept() -> None:
     away = replace(performed(planned(FRESH)), manifest=None)
     config = PATHS.in_folder(planned(FRESH).config_name)
 
-    with pytest.raises(
-        NeedsPersonError, match=f"is not there.* does not start without {config}.*put it back"
-    ):
+    with pytest.raises(NeedsPersonError, match=f"is not there.* needs {config}.*put it back"):
         plan.restore(away)
 
 

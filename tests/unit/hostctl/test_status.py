@@ -13,7 +13,7 @@ from gpushare_hostctl.decide.run.status import read_status
 @pytest.mark.parametrize(
     ("snapshot", "state", "message"),
     [
-        pytest.param(FRESH, "Absent", "nothing of ours", id="never installed"),
+        pytest.param(FRESH, "Absent", "nothing of gpushare's", id="never installed"),
         pytest.param(snapshot_of(None), "Absent", "there is no", id="no manifest"),
         pytest.param(performed(planned(FRESH)), "Installed", "as written", id="installed"),
         pytest.param(

@@ -292,8 +292,8 @@ AGO = NOW - timedelta(hours=2)
         ),
         pytest.param(
             sharing(external_policy(deleting=True), external_host(), external_extender()),
-            "False Restoring: the extender is being removed; no kube-scheduler was edited by gpushare:"
-            " take the extender at port 22766 out",
+            "False Restoring: the extender is being removed; gpushare edited no kube-scheduler: remove"
+            " the extender at port 22766 from",
             id="External goes",
         ),
         pytest.param(
@@ -333,7 +333,7 @@ AGO = NOW - timedelta(hours=2)
                 volcano_config(ENABLED.replace("deviceshare.GPUSharingEnable: true", SWITCHED_OFF)),
                 volcano_backup(),
             ),
-            "somebody has set deviceshare.GPUSharingEnable: false; write true, or take the line out",
+            "somebody has set deviceshare.GPUSharingEnable: false; write true, or remove the line",
             id="our own line is switched off",
         ),
         pytest.param(
@@ -386,7 +386,7 @@ class TestMoving:
         seen = sharing(*serving(policy(), "gpu-1"), volcano_policy(), volcano_config())
         assert class_names(cluster_actions(seen)) == ["CreateJob"]
         assert line(seen) == (
-            "False DisconnectingFormerBackend: backend Volcano comes when nothing of KubeScheduler is left:"
+            "False DisconnectingFormerBackend: backend Volcano starts when nothing of KubeScheduler is left:"
             " kube-scheduler is being restored on cp"
         )
 

@@ -71,7 +71,7 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
-        pytest.param([], "True BooksSayTheSame: all books of 2 nodes say the same", id="agreed"),
+        pytest.param([], "True BooksSayTheSame: all records of 2 nodes agree", id="agreed"),
         pytest.param(
             [share("gpu-2", BOTH, conditions=ledger("False", "annotations differ"))],
             "False BooksDiffer: gpu-2: Because: annotations differ",
@@ -90,12 +90,12 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
         pytest.param(
             [lease(report(gpu_1="pod a/b has 4 units", gpu_2=""))],
             "False BooksDiffer: gpu-1: the extender of cp-1 sees: pod a/b has 4 units; gpu-2: the extender of"
-            " cp-1 sees: its ledger and the other books differ: see its /gpushare/inspect",
+            " cp-1 sees: its ledger and the other records differ: see its /gpushare/inspect",
             id="the extender says so",
         ),
         pytest.param(
             [lease(report(other="x"))],
-            "True BooksSayTheSame: all books of 2 nodes say the same",
+            "True BooksSayTheSame: all records of 2 nodes agree",
             id="of others' nodes",
         ),
         pytest.param(
@@ -108,31 +108,32 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
         ),
         pytest.param(
             [share("gpu-2", BOTH, conditions=ledger("Unknown", "the kubelet is silent"))],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: Because: the kubelet is"
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: Because: the"
+            " kubelet is"
             " silent",
             id="a plugin does not know",
         ),
         pytest.param(
             [share("gpu-2", BOTH, conditions={})],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin has not"
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: its plugin has not"
             " answered yet",
             id="a plugin has not answered",
         ),
         pytest.param(
             [plugin_pod("gpu-2", ready=False, waiting="CrashLoopBackOff: back-off 5m0s")],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin does not"
-            " run, and what its GPUShareNode says is old: CrashLoopBackOff: back-off 5m0s",
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: its plugin does not"
+            " run, and its GPUShareNode is out of date: CrashLoopBackOff: back-off 5m0s",
             id="a plugin was killed",
         ),
         pytest.param(
             [plugin_pod("gpu-2", ready=False)],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin does not"
-            " run, and what its GPUShareNode says is old: its pod is not Ready",
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: its plugin does not"
+            " run, and its GPUShareNode is out of date: its pod is not Ready",
             id="a plugin hangs",
         ),
         pytest.param(
             [plugin_pod("gpu-2", ready=False), plugin_pod("gpu-2", name="next")],
-            "True BooksSayTheSame: all books of 2 nodes say the same",
+            "True BooksSayTheSame: all records of 2 nodes agree",
             id="the plugin before it ends",
         ),
         pytest.param(
@@ -150,7 +151,8 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
         ),
         pytest.param(
             [node("gpu-2", "default", ready=False), lease(report(gpu_2="bound, and not admitted"))],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: the node itself is not"
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: the node itself is"
+            " not"
             " Ready",
             id="a node died with pods on their way",
         ),
@@ -159,7 +161,8 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
                 share("gpu-2", BOTH, conditions=ledger("Unknown", "the kubelet is silent")),
                 lease(report(gpu_2="bound, and not admitted")),
             ],
-            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: Because: the kubelet is"
+            "Unknown BooksNotSeen: it is unknown what the kubelet has given out: gpu-2: Because: the"
+            " kubelet is"
             " silent",
             id="a kubelet is silent while pods are on their way",
         ),

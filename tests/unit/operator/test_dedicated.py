@@ -124,27 +124,28 @@ def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
     [
         pytest.param(
             sharing(dedicated_policy(), server(pods_without_scheduler=None)),
-            "False RightsMissing: the operator may not run a kube-scheduler: kubectl apply -k manifests/ded",
+            "False RightsMissing: the operator lacks the rights to run a kube-scheduler: kubectl apply -k"
+            " manifests/ded",
             id="no rights",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(), kubernetes=""),
-            "False SchedulerNotReady: waiting for the version of the API server",
+            "False SchedulerNotReady: waiting for the API server's version",
             id="no version",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(pods_without_scheduler=None), control_plane(), installed()),
-            "False RightsMissing: the operator may not run a kube-scheduler",
+            "False RightsMissing: the operator lacks the rights to run a kube-scheduler",
             id="without the rights to it, another one in force",
         ),
         pytest.param(
             sharing(dedicated_policy(), server()),
-            "False SchedulerNotReady: the Deployment gpushare-scheduler is being made or changed",
+            "False SchedulerNotReady: the Deployment gpushare-scheduler is being created or changed",
             id="not made yet",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated(body={})),
-            "False SchedulerNotReady: the Deployment gpushare-scheduler is being made or changed",
+            "False SchedulerNotReady: the Deployment gpushare-scheduler is being created or changed",
             id="it runs with other settings still",
         ),
         pytest.param(
@@ -160,12 +161,12 @@ def test_settled(seen: ClusterSnapshot, unsettled: set[Backend]) -> None:
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated()),
             f"True Configured: gpushare-scheduler (gpushare-scheduler:{VERSION}-1.36, engine Plugin) places"
-            " pods; pods that ask for cards are pointed at it",
+            " pods; pods that ask for cards get its schedulerName",
             id="it serves, and pods come to it",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(pod_policy=ReadResult.NOT_SERVED), dedicated()),
-            "the API server has no MutatingAdmissionPolicy, so pods have to say schedulerName: ",
+            "the API server has no MutatingAdmissionPolicy, so each pod has to set schedulerName: ",
             id="it serves, and pods have to name it",
         ),
         pytest.param(
@@ -213,7 +214,7 @@ WAITING = ("a/x", "a/y")
         ),
         pytest.param(
             sharing(dedicated_policy(), server(pods_without_scheduler=WAITING)),
-            "by cards: delete them; new ones are pointed at gpushare-scheduler",
+            "by cards: delete them; new ones get schedulerName: gpushare-scheduler",
             id="created before",
         ),
         pytest.param(

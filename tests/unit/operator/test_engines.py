@@ -207,13 +207,14 @@ def test_another_engine_is_another_connection() -> None:
         pytest.param(
             sharing(dedicated_policy(engine=EXTENDER), server(), dedicated(engine=EXTENDER)),
             "True Configured: gpushare-scheduler (registry.k8s.io/kube-scheduler:v1.36.3, engine Extender)"
-            " places pods; pods that ask for cards are pointed at it when they are created",
+            " places pods; pods that ask for cards get its schedulerName when they are created",
             id="Extender",
         ),
         pytest.param(
             sharing(dedicated_policy(), server(), dedicated("v1.34.1", EXTENDER), kubernetes="v1.34.1"),
             "True Configured: gpushare-scheduler (registry.k8s.io/kube-scheduler:v1.34.1, engine Extender)"
-            " places pods; pods that ask for cards are pointed at it when they are created; engine Extender"
+            " places pods; pods that ask for cards get its schedulerName when they are created; engine"
+            " Extender"
             f" is used in place of Plugin: {BUILT} 1.34",
             id="a server for which there is no plugin",
         ),
@@ -229,9 +230,10 @@ def test_another_engine_is_another_connection() -> None:
                 dedicated(is_rolled_out=False),
                 scheduler_pods(ready=False, waiting="ImagePullBackOff: no such image"),
             ),
-            "False SchedulerNotReady: scheduler-a: ImagePullBackOff: no such image; put the image there, for"
-            " the node's architecture, name its repository by the operator's option --engine-image, or set"
-            " scheduler.engine to Extender, which needs no kube-scheduler of gpushare's own",
+            "False SchedulerNotReady: scheduler-a: ImagePullBackOff: no such image; put an image for the"
+            " node's architecture there, name another repository with the operator's option --engine-image,"
+            " or"
+            " set scheduler.engine to Extender, which does not need this image",
             id="no image of ours",
         ),
         pytest.param(

@@ -212,7 +212,7 @@ def test_what_an_unavailable_plugin_reported_is_not_true_any_more() -> None:
         (ISOLATION_READY, "Unknown", "PluginSilent"),
         (ISOLATION_IN_FORCE, "Unknown", "PluginSilent"),
     ]
-    assert "heard of last at 2026-11-21T12:00:00Z" in action.conditions[0].message
+    assert "last reported at 2026-11-21T12:00:00Z" in action.conditions[0].message
     assert "plugin-x" in action.conditions[0].message
 
 
@@ -252,8 +252,8 @@ def test_a_plugin_that_has_reported_since_is_back() -> None:
 
 
 def test_a_policy_says_so_of_its_node() -> None:
-    assert "heard of last" in why_not_ready(state())
-    assert "heard of last" in why_plugin_cannot_audit(state())
+    assert "last reported" in why_not_ready(state())
+    assert "last reported" in why_plugin_cannot_audit(state())
     assert why_not_ready(state(ready=False)) == "the node itself is not Ready"
 
 

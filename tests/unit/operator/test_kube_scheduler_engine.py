@@ -124,13 +124,18 @@ def withdrawn(snapshot: ClusterSnapshot) -> list[str]:
 class TestWhatIsInTheWay:
     def test_without_rights_no_host_is_touched_and_the_condition_says_what_to_apply(self) -> None:
         for rights, why in (
-            (ReadResult.MISSING, "the user system:kube-scheduler may not do all that engine Plugin does"),
-            (ReadResult.FORBIDDEN, "the operator may not ask what the user system:kube-scheduler may do"),
+            (ReadResult.MISSING, "the user system:kube-scheduler lacks rights that engine Plugin needs"),
+            (
+                ReadResult.FORBIDDEN,
+                "the operator lacks the right to check the rights of the user system:kube-scheduler",
+            ),
         ):
             snapshot = seen(plugin_policy(), untouched(), rights=rights)
             assert due(snapshot) == []
             condition, engine = said(snapshot)
-            assert condition.startswith(f"False RightsMissing: {why}; no kube-scheduler is edited before: ")
+            assert condition.startswith(
+                f"False RightsMissing: {why}; until then no kube-scheduler is edited;"
+            )
             assert condition.endswith(APPLY)
             assert engine == ""
 
@@ -147,14 +152,14 @@ class TestWhatIsInTheWay:
     def test_nothing_is_said_of_rights_before_the_server_was_asked(self) -> None:
         snapshot = seen(plugin_policy(), untouched(), rights=None)
         assert due(snapshot) == []
-        assert said(snapshot)[0].startswith("False Installing: waiting for the API server to say")
+        assert said(snapshot)[0].startswith("False Installing: waiting for the API server to report")
 
     def test_without_the_servers_version_no_engine_is_changed(self) -> None:
         """Where it is lost for a while, hosts with the plugin would get the extender, and back."""
         for hosts in ([with_plugin()], [with_extender(), extender(), extender_pod()]):
             snapshot = seen(plugin_policy(), control_plane(), *hosts, kubernetes="")
             assert due(snapshot) == []
-            assert "waiting for the version of the API server" in said(snapshot)[0]
+            assert "waiting for the API server's version" in said(snapshot)[0]
 
     def test_hosts_keep_their_extender_until_the_rights_are_there(self) -> None:
         hosts = [control_plane(), with_extender(), extender(), extender_pod()]
@@ -200,7 +205,7 @@ class TestHosts:
     def test_a_host_that_is_away_waits(self) -> None:
         away = seen(plugin_policy(), control_plane(ready=False))
         assert due(away) == []
-        assert "cp: the node is not Ready, and what is to be done there waits for it" in said(away)[0]
+        assert "cp: the node is not Ready, and its turn comes when it is back" in said(away)[0]
 
     def test_after_an_edit_that_was_undone_no_other_host_is_tried(self) -> None:
         run = plugin_run()

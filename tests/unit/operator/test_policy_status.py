@@ -177,14 +177,18 @@ def test_of_many_nodes_only_some_are_named() -> None:
     names = [f"gpu-{number}" for number in range(1, 9)]
     seen = snapshot(policy("default", rule(*names)), [node(name) for name in names])
     message = conditions_of(seen)["NodesReady"].message
-    assert message.startswith("gpu-1: its GPUShareNode is being made; gpu-2:")
+    assert message.startswith("gpu-1: its GPUShareNode is being created; gpu-2:")
     assert message.endswith("and 3 more")
 
 
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        pytest.param([rule("gpu-9")], "there is no node named gpu-9: what is named is waited for", id="name"),
+        pytest.param(
+            [rule("gpu-9")],
+            "there is no node named gpu-9: the policy waits for nodes that it names",
+            id="name",
+        ),
         pytest.param(
             [rule("gpu-1"), rule(selector={"matchLabels": {"a": "b"}})], "selected by nodes[1]", id="rule"
         ),
@@ -257,7 +261,7 @@ def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> No
     conditions = conditions_of(sharing(moved, policy("younger", created=1), node("gpu-1")), "younger")
     assert line(conditions["Conflicted"]) == (
         "True SchedulerSettingsOfOlderPolicy: the older policy older decides about the scheduler:"
-        " extenderPort 12000; ask for the same here"
+        " extenderPort 12000; write the same in this policy"
     )
 
 
@@ -279,7 +283,7 @@ def test_of_a_dead_control_plane_it_is_not_said_that_its_extender_is_about_to_co
 
 def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     seen = snapshot(policy(), policy("old", deleting=True), node("gpu-1"), plugin_pod("gpu-1", "old"))
-    assert conditions_of(seen)["NodesReady"].message == "gpu-1: policy old is letting it go"
+    assert conditions_of(seen)["NodesReady"].message == "gpu-1: policy old is releasing it"
 
 
 @pytest.mark.parametrize(
@@ -321,7 +325,7 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
 def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:
     conditions = conditions_of(snapshot(serving(policy(), "gpu-1"), edited))
     assert (conditions["Degraded"].status, conditions["Degraded"].reason) == ("True", reason)
-    assert conditions["Degraded"].message.endswith("; what was in force before stays: gpu-1")
+    assert conditions["Degraded"].message.endswith("; the earlier settings stay in force: gpu-1")
     assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", reason)
     assert conditions["NodesReady"].status == "True"
     status = policy_status(snapshot(serving(policy(), "gpu-1"), edited), edited, INSTALLATION, now=NOW)
@@ -370,7 +374,7 @@ def test_evictions_that_are_refused_degrade_a_policy_that_stays_ready() -> None:
     conditions = conditions_of(snapshot(serving(policy(), "gpu-1")), unevicted=refused)
     assert line(conditions["Degraded"]) == (
         "True EvictionsRefused: evictions are refused, trying again: evict pod team/a: why; evict pod team/b:"
-        " why; evict pod team/c: why; and 2 more; PodDisruptionBudgets count: let them allow it, or delete"
+        " why; evict pod team/c: why; and 2 more; PodDisruptionBudgets apply: let them allow it, or delete"
         " such a pod"
     )
     assert conditions["Ready"].status == "True"
@@ -523,8 +527,10 @@ def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> 
     )
     degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=["other", refusal])["Degraded"]
     assert degraded.reason == "WorkloadsRefused"
-    assert "here are also: initContainers; what is named there" in degraded.message
-    assert "exclude the namespace of gpushare from it" in degraded.message
+    assert (
+        "here are also: initContainers; another admission webhook or policy adds fields" in degraded.message
+    )
+    assert "exclude gpushare's namespace from it" in degraded.message
 
 
 def test_an_operator_without_its_deployment_says_so() -> None:
@@ -535,10 +541,7 @@ def test_an_operator_without_its_deployment_says_so() -> None:
     )
     degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=[refusal])["Degraded"]
     assert degraded.reason == "WorkloadsRefused"
-    assert (
-        "the operator's own Deployment, which says the image of all programs, is not there"
-        in degraded.message
-    )
+    assert "the operator's Deployment, which names the image of all programs, is missing" in degraded.message
 
 
 def test_refusals_of_the_api_server_are_shown() -> None:
@@ -559,12 +562,12 @@ class TestScheduler:
         seen = snapshot(policy(), node("cp", labels={CONTROL_PLANE_LABEL: ""}))
         assert line(conditions_of(seen)["SchedulerConfigured"]) == (
             "False NoNodeShares: no node shares its cards, so no scheduler is connected to the extender;"
-            " that is done with the first node"
+            " the first such node connects it"
         )
 
     def test_after_the_last_node_it_says_what_is_taken_back(self) -> None:
         seen = snapshot(policy(), control_plane(), extender(), extender_pod(), installed())
-        assert "is being taken back" in line(conditions_of(seen)["SchedulerConfigured"])
+        assert "is being removed" in line(conditions_of(seen)["SchedulerConfigured"])
 
     def test_without_a_control_plane_it_says_what_to_do(self) -> None:
         assert self.line().startswith("False NoControlPlane: no node has the label")
@@ -586,8 +589,7 @@ class TestScheduler:
             ),
             pytest.param(
                 [extender_pod(extender_ports=(1,))],
-                "False ExtenderNotReady: cp: the extender (extender-cp) does not listen at the port that is"
-                " asked for yet",
+                "False ExtenderNotReady: cp: the extender (extender-cp) does not listen on the new port yet",
                 id="moves",
             ),
             pytest.param(
@@ -701,7 +703,7 @@ class TestScheduler:
             ),
             pytest.param(
                 [job(INSTALL, "cp-2")],
-                "cp-2: the node is not Ready, and what is to be done there waits for it",
+                "cp-2: the node is not Ready, and its turn comes when it is back",
                 id="a Job that waits",
             ),
             pytest.param(
@@ -742,9 +744,9 @@ class TestScheduler:
     def test_a_host_that_is_let_go_is_named_in_an_event(self, seen: list[Any]) -> None:
         message = self.deletion(*seen)
         assert message.startswith(
-            "False HostsLetGo: not restored, because its Node is gone or a person let it"
+            "False HostsLetGo: not restored, because its Node is gone or somebody gave it up"
         )
-        assert "cp-2; when such a host comes back this operator restores it by a Job" in message
+        assert "cp-2; when such a host comes back, the operator restores it if" in message
         assert "kubectl label node NAME gpushare.io.node-restriction.kubernetes.io/scheduler=0" in message
         status = policy_status(snapshot(seen), seen[0], INSTALLATION, now=NOW)
         events = [event for event in events_for(seen[0], status, NOW) if event["reason"] == "HostsLetGo"]
@@ -760,7 +762,7 @@ class TestScheduler:
             status = policy_status(snapshot(seen), policy(), INSTALLATION, now=NOW)
             (event,) = (event for event in events_for(policy(), status, NOW) if event["type"] == "Warning")
             assert event["reason"] == "ConnectionLost"
-            assert "cp: its kube-scheduler runs without our configuration" in event["note"]
+            assert "cp: its kube-scheduler runs without gpushare's configuration" in event["note"]
 
     def test_keys_that_are_renewed_are_no_lack(self) -> None:
         old = [*serving(policy(), "gpu-1"), installed(finished=NOW - 101 * DAY)]
@@ -768,7 +770,7 @@ class TestScheduler:
 
     def test_an_edited_host_without_labels_is_named(self) -> None:
         message = self.line(control_plane(), extender_pod(), installed(), node("cp-2"), installed("cp-2"))
-        assert message.startswith("False HostsUnlabelled: edited, but no control plane any more")
+        assert message.startswith("False HostsUnlabelled: edited, but no longer a control-plane node")
         assert "cp-2; it is being restored, and connected again once it is labelled" in message
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:

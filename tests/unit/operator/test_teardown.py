@@ -229,7 +229,10 @@ def test_a_plugin_that_does_not_run_is_named_as_what_keeps_the_files(pods: tuple
     seen = replace(with_files({"gpu-1": isolation_files([])}), pods={pod.name: pod for pod in pods})
     (left, *_) = still_there(seen, "default")
     assert left.names == ("gpu-1",)
-    assert "no plugin runs (the annotation gpushare.io/leave-isolation-files=true" in left.description
+    assert (
+        "which no plugin is there to remove (the annotation gpushare.io/leave-isolation-files=true"
+        in left.description
+    )
 
 
 def test_people_may_leave_the_files() -> None:

@@ -89,7 +89,7 @@ TOO_FINE = Offering(
                 "InvalidUnit",
                 (
                     "mode Slices needs slicesPerCard, such as 2;"
-                    " what was served before goes on while pods hold it"
+                    " the earlier resource stays while pods hold units of it"
                 ),
             ),
             id="unit while units are held",
@@ -218,8 +218,8 @@ TOO_FINE = Offering(
                 "False",
                 "RepairPending",
                 (
-                    "annotations that differ from the kubelet's books and could not be set right, which is"
-                    " tried again: default/a (403)"
+                    "annotations that differ from the kubelet's records and could not be corrected"
+                    " yet: default/a (403)"
                 ),
             ),
             id="a repair is pending",

@@ -90,7 +90,7 @@ def condition(cordon: Cordon) -> tuple[str, str, str]:
 def test_the_condition_names_cards_and_what_to_do() -> None:
     status, reason, message = condition(Cordon(frozenset({"GPU-1"})))
     assert (status, reason) == ("True", "Cordoned")
-    assert message.startswith("no new pod comes to card 1 (GPU-1), pods that are there stay")
+    assert message.startswith("no new pod gets card 1 (GPU-1), and pods there stay")
 
 
 @pytest.mark.parametrize(("cards", "status"), [(set(), "False"), ({"GPU-0"}, "True")])

@@ -63,6 +63,6 @@ def test_the_same_fault_of_the_same_pod_has_one_name() -> None:
 def test_the_note_says_which_card_and_what_to_do() -> None:
     (event,) = fault_events(status("a", since=""), status("a"))
     body = event.to_json("gpu-1", NOW)
-    assert body["note"].startswith("card 3 (GPU-3) of this pod is sick: Xid 79. No new pod comes to it")
+    assert body["note"].startswith("card 3 (GPU-3) of this pod is sick: Xid 79. No new pod gets it")
     assert "delete it" in body["note"]
     assert (body["type"], body["reason"], body["regarding"]["uid"]) == ("Warning", "CardUnhealthy", "uid-a")

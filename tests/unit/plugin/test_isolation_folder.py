@@ -79,7 +79,7 @@ def test_a_folder_that_is_a_link_is_refused(folder: IsolationFolder, tmp_path: P
     problem = folder.install()
     assert problem
     assert problem.reason == "FolderNotWritable"
-    with pytest.raises(IsolationFilesError, match="create the pod anew"):
+    with pytest.raises(IsolationFilesError, match="create the pod again"):
         folder.write({path(folder, ONE): b"limits"})
     assert not [*(tmp_path / "elsewhere").iterdir()]
 

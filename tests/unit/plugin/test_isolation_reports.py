@@ -180,7 +180,7 @@ def test_a_share_that_leaves_no_memory_beside_a_context_is_told(memory: int, is_
     _, in_force = isolation_conditions(READY, found, [])
     assert in_force.status == "True"
     told = [in_force.message, *(event.note for event in isolation_events([], found))]
-    assert all(("a CUDA context, which counts 600Mi" in message) is is_told for message in told), told
+    assert all(("a CUDA context, which counts as 600Mi" in message) is is_told for message in told), told
     assert [event.reason for event in isolation_events([], found)] == ["ShareTooSmall"] * is_told
     assert not isolation_events(found, found)
 

@@ -86,7 +86,7 @@ def _card_problems(node: ObservedShareNode, card: SharedCard) -> Iterable[NodePr
         why = f" ({card.cordon_reason})" if card.cordon_reason else ""
         yield NodeProblem(
             reason="CardCordoned",
-            message=f"card {card.index} is cordoned{why}: its pods stay, no new pod comes to it.",
+            message=f"card {card.index} is cordoned{why}: its pods stay, no new pod gets it.",
             advice="When it may have pods again:",
             command=f"kubectl gpushare uncordon {node.name} {card.index}",
             card=card.index,

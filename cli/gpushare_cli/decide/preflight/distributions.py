@@ -56,7 +56,7 @@ DISTRIBUTIONS: Sequence[Distribution] = (
     Distribution(
         name="RKE2",
         backend=Backend.DEDICATED,
-        scheduler="kube-scheduler is a static pod that RKE2 writes anew at each start",
+        scheduler="kube-scheduler is a static pod that RKE2 rewrites at each start",
         in_version="+rke2r",
         provider="rke2://",
     ),

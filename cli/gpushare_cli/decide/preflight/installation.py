@@ -25,7 +25,7 @@ def installed_answer(facts: PreflightFacts) -> PreflightAnswer:
     return PreflightAnswer(
         verdict=Verdict.NOTE,
         found=f"installed in part: there are {lacking}",
-        to_do="Install it whole, or take the rest away: docs/install.md.",
+        to_do="Install all of it, or remove the rest: docs/install.md.",
         command="kubectl apply -k manifests/",
     )
 

@@ -22,7 +22,7 @@ def _card(node: NodeState, card: CardState) -> Iterator[StatusProblem]:
             card,
             severity=Severity.WARNING,
             reason="CardSick",
-            sentence="the card is sick: no new pod comes to it",
+            sentence="the card is sick: no new pod gets it",
             detail=card.health_reason,
             command=f"kubectl gpushare drain-card {where} --dry-run",
         )
@@ -32,7 +32,7 @@ def _card(node: NodeState, card: CardState) -> Iterator[StatusProblem]:
             card,
             severity=Severity.NOTE,
             reason="CardCordoned",
-            sentence="the card is cordoned: no new pod comes to it",
+            sentence="the card is cordoned: no new pod gets it",
             command=f"kubectl gpushare uncordon {where}",
         )
     if card.lock and not card.allocated_units:

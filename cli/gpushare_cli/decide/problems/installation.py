@@ -119,7 +119,7 @@ def _silent_plugins(facts: StatusFacts) -> Iterator[StatusProblem]:
                 kind="node",
                 names=(node.name,),
                 policy=node.policy,
-                sentence="the plugin is not heard of, and no operator takes notice",
-                detail=f"it was heard of last {age_text(facts.now - lease.renewed)} ago",
+                sentence="the plugin does not report, and no operator notices",
+                detail=f"it last reported {age_text(facts.now - lease.renewed)} ago",
                 command=f"kubectl -n {facts.namespace} get pods --field-selector spec.nodeName={NAME}",
             )

@@ -33,8 +33,8 @@ def _without_isolation(facts: StatusFacts) -> Iterator[StatusProblem]:
             kind="node",
             names=tuple(counts),
             policy=policy,
-            sentence=f"{counted(total, 'container')} from before {runs} without the isolation that is asked"
-            f" for, until {its} made anew",
+            sentence=f"{counted(total, 'older container')} {runs} without the isolation that the policy asks"
+            f" for, until {its} created again",
             command=f"kubectl gpushare inspect {NAMES}",
         )
 

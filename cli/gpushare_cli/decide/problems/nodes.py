@@ -43,7 +43,7 @@ _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
 NOT_REGISTERED: Mapping[str, NodeRow] = {
     "NodeNotReady": NodeRow(_ERROR, "the node is not Ready: no new pod gets its cards", _DESCRIBE_NODE),
-    "PluginSilent": NodeRow(_ERROR, "its plugin is not heard of: no new pod gets its cards", _PODS),
+    "PluginSilent": NodeRow(_ERROR, "its plugin does not report: no new pod gets its cards", _PODS),
     "KubeletUnreachable": NodeRow(_ERROR, "its kubelet does not take the plugin's cards", _KUBELET),
     "PodResourcesUnreachable": NodeRow(_ERROR, "its kubelet does not say who holds what", _KUBELET),
     "LayoutUnknown": NodeRow(_ERROR, "it is not known on which cards units in use lie", _INSPECT),

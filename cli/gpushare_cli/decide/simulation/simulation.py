@@ -168,11 +168,11 @@ def _remarks(cluster: SimulatedCluster, question: SimulationQuestion, placer: Pl
             " --waiting places them ahead."
         )
     if question.unit:
-        yield "Pods that run keep their memory; new ones are placed as if all nodes were divided so already."
+        yield "Pods that run keep their memory; new ones are placed as if all nodes used that unit already."
     for node, pods in cluster.pods.items():
         lonely = [pod_text(pod) for pod in pods if not controller_of(pod)]
         if lonely:
-            yield f"Nobody makes these pods of {node} anew: they have no controller: {listed(lonely)}."
+            yield f"Nobody creates these pods of {node} again: they have no controller: {listed(lonely)}."
 
 
 def _sizes(placements: Iterable[SimulatedPlacement], question: SimulationQuestion) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _sizes(placements: Iterable[SimulatedPlacement], question: SimulationQuestio
             f"{convert_units(number, former.meaning, unit.meaning):,} in place of {number:,}"
             for number in numbers
         )
-        yield f"To ask for as much as now they have to be written anew: {', '.join(anew)}."
+        yield f"To ask for the same memory as now, change these pods: {', '.join(anew)}."
 
 
 def _memory_unit(text: str) -> MemoryUnit | None:

@@ -224,7 +224,7 @@ def _tainted(undoing: Undoing) -> list[str]:
 STEPS = (
     StepRow(
         name="GPUShareNodes",
-        says="Nothing is offered any more: the GPUShareNodes {objects} go.",
+        says="Cards are no longer offered: the GPUShareNodes {objects} go.",
         objects=lambda undoing: undoing.share_nodes,
     ),
     StepRow(
@@ -261,7 +261,7 @@ STEPS = (
     StepRow(
         name="external extender",
         says="The extender goes: DaemonSet {objects}. A kube-scheduler that you connected yourself stays"
-        " connected: take the extender out of its configuration.",
+        " connected: remove the extender from its configuration.",
         objects=lambda undoing: _extenders(undoing, external=True),
         backend=Backend.EXTERNAL,
     ),

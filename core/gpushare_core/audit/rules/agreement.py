@@ -144,7 +144,7 @@ def _meaning(said: Mapping[str, Shares]) -> str:
     if kubelet is not None:
         return (
             "The kubelet holds nothing for it: it is not admitted yet, or the kubelet has lost its units;"
-            " if the pod runs, delete it, so that its controller makes it anew"
+            " if the pod runs, delete it, so that its controller creates it again"
         )
     return f"One of them is behind; {LOOK_AT_PLUGIN}"
 

@@ -171,7 +171,7 @@ def _unknown(records: NodeRecords, holding: Holding, units: UnitMap) -> Iterator
             holding.key,
             DifferenceKind.UNKNOWN_UNIT,
             f"the kubelet holds {len(numbers)} units for {holding.key} that lie on no card of {STATUS}, such"
-            f" as number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
+            f" as number {numbers[0]}: nobody can tell to which card they belong; {LOOK_AT_PLUGIN}",
         )
 
 

@@ -36,7 +36,7 @@ def dialect_differences(records: NodeRecords, claims: Mapping[str, Claim]) -> It
                     DifferenceKind.DIALECT_DIFFERS,
                     f"of {claim.pod.key}: {ANNOTATION} gives it the cards of index"
                     f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
-                    f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
+                    f" they are {said}: tools of {dialect.name} show wrong cards; {LOOK_AT_PLUGIN}",
                 )
 
 

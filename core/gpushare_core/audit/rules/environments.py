@@ -79,7 +79,7 @@ def _compared(
             DifferenceKind.ENVIRONMENT_DIFFERS,
             f"the kubelet holds {shares_text(shares)} for {held.key}, and {teller} names {amount} of"
             f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
-            " controller makes it anew",
+            " controller creates it again",
         )
     for name, value in seen.others.items():
         if _shows_others(records, held, seen, name):
@@ -88,8 +88,8 @@ def _compared(
                 held.key,
                 DifferenceKind.ENVIRONMENT_DIFFERS,
                 f"in {teller} of {held.key} {name} is {_quoted(value)}, and its cards are"
-                f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
-                " of the pod's template if it is there, and delete the pod",
+                f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; remove {name}"
+                " from the pod's template if it is there, and delete the pod",
             )
 
 
@@ -156,7 +156,7 @@ def _unasked(records: NodeRecords, key: ContainerKey, name: str, value: str | No
         key,
         DifferenceKind.CARDS_UNASKED,
         f"{key} asks for no card, and its pod sets {name} to {_source(value)}: a container runtime that reads"
-        f" it shows it cards that other pods hold; take {name} out of the pod's template, or ask for units."
+        f" it shows it cards that other pods hold; remove {name} from the pod's template, or ask for units."
         " admission.visibleDevices of a policy has such pods refused; docs/nvml.md says how the runtime"
         " ignores the variable",
     )
@@ -167,9 +167,9 @@ def _authored(records: NodeRecords, key: ContainerKey, name: str, value: str | N
         records,
         key,
         DifferenceKind.ENVIRONMENT_DIFFERS,
-        f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that wins over what the"
-        f" plugin answers, and a container runtime that reads it shows it other cards than it holds;"
-        f" take {name} out of the pod's template, delete the pod, and see that the admission"
+        f"{key} asks for units, and its pod sets {name} to {_source(value)} itself: that overrides what the"
+        f" plugin sets, and a container runtime that reads it shows it other cards than it holds;"
+        f" remove {name} from the pod's template, delete the pod, and see that the admission"
         " policies of the installation are there",
     )
 
@@ -195,13 +195,13 @@ def _unheld(records: NodeRecords, key: ContainerKey, seen: SeenCards) -> Differe
             key,
             DifferenceKind.FORGOTTEN_UNITS,
             f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
-            " makes it anew",
+            " creates it again",
         )
     return Difference.of_container(
         records,
         key,
         DifferenceKind.ENVIRONMENT_DIFFERS,
-        f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
+        f"{named}, nor does the pod ask for any: its author has written that; remove the variable from the"
         " pod's template, and delete the pod",
     )
 
@@ -213,5 +213,5 @@ def _blind(records: NodeRecords, held: Holding, units: UnitMap) -> Difference:
         held.key,
         DifferenceKind.ENVIRONMENT_DIFFERS,
         f"the kubelet holds {shares_text(shares)} for {held.key}, and {ENVIRONMENT} names no card: it runs"
-        " without what it was promised; delete the pod, so that its controller makes it anew",
+        " without what it was promised; delete the pod, so that its controller creates it again",
     )

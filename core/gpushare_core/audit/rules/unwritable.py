@@ -14,9 +14,10 @@ def unwritable(records: NodeRecords) -> Iterator[Difference]:
         is_bound = Dialect.allocation_annotation in pod.annotations and not pod.ended
         if is_bound and pod.annotations_size > MAX_BYTES:
             sentence = (
-                f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes takes no write to"
-                f" a pod with more than {MAX_BYTES}: its kubelet cannot say that it has ended, and its cards"
-                " stay taken; take annotations away: kubectl annotate pod"
+                f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes refuses every"
+                f" write to a pod with more than {MAX_BYTES}: its kubelet cannot report that it has ended,"
+                f" and its"
+                " cards stay taken; remove annotations: kubectl annotate pod"
                 f" -n {pod.key.namespace} {pod.key.name} KEY-"
             )
             yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, sentence)

@@ -85,9 +85,10 @@ def too_many_units_reason(request: PodRequest) -> str:
     if request.total <= MAX_UNITS:
         return ""
     return (
-        f"the pod asks for {request.total} units, and a pod may have {MAX_UNITS}: its kubelet lists every"
-        " unit in the pod's status, and the API server takes no longer list; ask for fewer, or have the"
-        " memoryUnit of the policy made larger"
+        f"the pod asks for {request.total} units, but a pod may have at most {MAX_UNITS}: the kubelet lists"
+        f" every"
+        " unit in the pod's status, and the API server refuses a longer list; ask for fewer, or set a"
+        " larger memoryUnit in the policy"
     )
 
 

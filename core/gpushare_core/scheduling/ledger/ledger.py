@@ -171,7 +171,7 @@ class Ledger:
                 the kubelet may still have of it would be free as soon as the reservation is released.
         """
         if pod.uid in self._unreleased:
-            raise DoesNotFitError("the pod had units until just now, and the kubelet may have them still")
+            raise DoesNotFitError("the pod had units until just now, and the kubelet may still hold them")
         ignorable = self.holds.ignorable_for(node, uid=pod.uid, priority=priority)
         if earlier := self._abandoned(pod, node, request):
             holder, choices = earlier.holder, earlier.choices

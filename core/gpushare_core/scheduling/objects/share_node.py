@@ -346,7 +346,7 @@ def _draining(spec: LenientSpec, status: LenientStatus) -> str:
     if asked is None:
         return ""
     return (
-        f"node(s) that take no new pods until those are gone that hold units of {status.memory_unit}:"
+        f"node(s) that take no new pods until the pods with units of {status.memory_unit} are gone:"
         f" the policy asks for units of {asked.text}"
     )
 
@@ -371,7 +371,7 @@ def _not_isolated(spec: LenientSpec, status: LenientStatus) -> str:
     if asked in (MemoryIsolation.NONE, status.isolation):
         return ""
     ready = next((one for one in status.conditions or () if one.type == ISOLATION_READY), None)
-    why = f"the plugin does not say yet that it gives isolation {asked}"
+    why = f"the plugin does not report yet that it provides isolation {asked}"
     if ready is not None and ready.status == "False":
         why = printable(ready.message, max_bytes=MAX_MESSAGE)
     return f"node(s) without isolation: {why}"

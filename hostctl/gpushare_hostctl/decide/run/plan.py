@@ -193,7 +193,7 @@ def restore(snapshot: HostSnapshot) -> RestorePlan:
         )
     return RestorePlan(
         result="RestoredPartially",
-        message="the manifest was edited by others since, so only our part was removed from it",
+        message="others have edited the manifest since, so only gpushare's part was removed from it",
         manifest=base,
     )
 
@@ -285,23 +285,23 @@ def _hashed_name(content: bytes) -> str:
 def _restore_missing(snapshot: HostSnapshot) -> RestorePlan:
     """A manifest that was moved away to stop kube-scheduler is moved back, and then needs what it names."""
     if not snapshot.files:
-        return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of ours")
+        return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of gpushare's")
     path, names = snapshot.paths.manifest, filter(is_configuration, sorted(snapshot.files))
     if needed := " ".join(map(snapshot.paths.in_folder, names)):
         raise NeedsPersonError(
-            f"{path} is not there, and nothing was changed: where somebody has moved it away, its"
-            f" kube-scheduler does not start without {needed}; put it back, and it is restored; if it is gone"
-            f" for good, remove {needed}, and the rest of ours is removed"
+            f"{path} is not there, and nothing was changed: if somebody moved it away, its"
+            f" kube-scheduler needs {needed}: put it back, and it is restored; if it is gone for good, remove"
+            f" {needed}, and the rest of gpushare's files is removed"
         )
     return RestorePlan(result="RestoredPartially", message=f"{path} is gone and was left so")
 
 
 def _restore_unedited(snapshot: HostSnapshot) -> RestorePlan:
     if not snapshot.files:
-        return RestorePlan(result="NothingToDo", message="there is nothing of ours on this node")
+        return RestorePlan(result="NothingToDo", message="there is nothing of gpushare's on this node")
     if snapshot.record is None or snapshot.is_original:
-        return RestorePlan(result="Restored", message="the manifest is as it was before us")
+        return RestorePlan(result="Restored", message="the manifest is as it was before gpushare")
     return RestorePlan(
         result="RestoredPartially",
-        message="the manifest was rewritten by others since and has nothing of ours; it was left so",
+        message="others have rewritten the manifest since, and it has nothing of gpushare's; it was left so",
     )

@@ -37,9 +37,9 @@ def _status_without_record(snapshot: HostSnapshot) -> Status:
     if manifest_edit.has_our_edit(manifest.parse(current.content), folder=snapshot.paths.folder):
         return Status(
             "Drifted",
-            f"the manifest names our files but {record.FILE_NAME} is missing; run install or restore",
+            f"the manifest names gpushare's files but {record.FILE_NAME} is missing; run install or restore",
         )
-    return Status("Absent", "kube-scheduler's manifest has nothing of ours")
+    return Status("Absent", "kube-scheduler's manifest has nothing of gpushare's")
 
 
 def _problems(snapshot: HostSnapshot, installed: InstallationRecord) -> list[str]:

@@ -212,9 +212,7 @@ def _place_of_ours(scheduler: SchedulerPod) -> YamlPath:
     if flag is None:
         return scheduler.first_flag
     if flag.value_index is None:
-        raise NeedsPersonError(
-            "the flag --config of kube-scheduler has no value; give it one or take it away"
-        )
+        raise NeedsPersonError("the flag --config of kube-scheduler has no value; give it one or remove it")
     *sequence, index = scheduler.words[flag.value_index].path
     return (*sequence, int(index) + 1)
 

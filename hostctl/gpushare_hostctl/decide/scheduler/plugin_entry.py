@@ -99,7 +99,7 @@ class PluginEntry:
             if PLUGIN in _names(lists, "enabled", where):
                 raise NeedsPersonError(
                     f"{_dotted(where)} in the scheduler's --config file has the plugin {PLUGIN} already; "
-                    "take it out there"
+                    "remove it there"
                 )
             if point in OTHERS and _EVERYTHING["name"] not in _names(lists, "disabled", where):
                 continue
@@ -118,7 +118,7 @@ class PluginEntry:
         if PLUGIN in names:
             raise NeedsPersonError(
                 f"{_dotted(path)} in the scheduler's --config file has arguments of the plugin {PLUGIN} "
-                "already; take them out there"
+                "already; remove them there"
             )
         yield AddItem(path=path, value=self._own_arguments())
         if _FIT in names:

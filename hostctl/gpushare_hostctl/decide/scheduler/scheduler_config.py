@@ -205,7 +205,7 @@ def _check_resources(entry: Json, engine: EngineEntry) -> None:
     if both := sorted(managed & {*engine.resources}):
         raise NeedsPersonError(
             f"the extender {entry.get('urlPrefix')} in the scheduler's --config file manages "
-            f"{', '.join(both)} already, and only one may decide of a resource; remove it there"
+            f"{', '.join(both)} already, and only one may decide about a resource; remove it there"
         )
 
 

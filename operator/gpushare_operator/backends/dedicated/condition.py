@@ -15,17 +15,19 @@ from gpushare_operator.policies import conditions
 from gpushare_operator.policies.wording import explained
 
 RIGHTS = (
-    "the operator may not run a kube-scheduler: kubectl apply -k manifests/dedicated/; on a server without"
-    " MutatingAdmissionPolicy: kubectl apply -k manifests/dedicated/scheduler/"
+    "the operator lacks the rights to run a kube-scheduler: kubectl apply -k manifests/dedicated/; on a"
+    " server without MutatingAdmissionPolicy: kubectl apply -k manifests/dedicated/scheduler/"
 )
-WRITE_IT = f"pods have to say schedulerName: {DEDICATED_SCHEDULER} by themselves"
+WRITE_IT = f"each pod has to set schedulerName: {DEDICATED_SCHEDULER} itself"
 HOW_PODS_COME: Mapping[ReadResult, str] = {
-    ReadResult.FOUND: "pods that ask for cards are pointed at it when they are created",
+    ReadResult.FOUND: "pods that ask for cards get its schedulerName when they are created",
     ReadResult.MISSING: (
-        f"{WRITE_IT}, until the MutatingAdmissionPolicy is installed that writes it:"
+        f"{WRITE_IT}, until you install the MutatingAdmissionPolicy that sets it:"
         " kubectl apply -f manifests/dedicated/pods.yaml"
     ),
-    ReadResult.FORBIDDEN: "whether pods are pointed at it is not seen: kubectl apply -k manifests/dedicated/",
+    ReadResult.FORBIDDEN: (
+        "the operator cannot see whether pods get its schedulerName: kubectl apply -k manifests/dedicated/"
+    ),
     ReadResult.NOT_SERVED: f"the API server has no MutatingAdmissionPolicy, so {WRITE_IT}",
 }
 
@@ -57,7 +59,7 @@ def _obstacles(situation: Situation) -> Iterator[Problem]:
         yield Problem(conditions.RIGHTS_MISSING, RIGHTS)
     # The image depends on the version.
     if facts is None or not snapshot.kubernetes:
-        message = "waiting for the version of the API server, which is that of kube-scheduler, too"
+        message = "waiting for the API server's version: kube-scheduler runs in the same one"
         yield Problem(conditions.SCHEDULER_NOT_READY, message)
     # Until the scheduler serves, pods wait.
     is_desired = is_as_desired(snapshot, situation.installation)
@@ -67,7 +69,7 @@ def _obstacles(situation: Situation) -> Iterator[Problem]:
             for pod in snapshot.dedicated_pods
             if not pod.ready
         }
-        message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being made or changed"
+        message = explained(reasons) or f"the Deployment {DEDICATED_SCHEDULER} is being created or changed"
         if engine_choice(situation).engine is Engine.PLUGIN and any(map(cannot_be_run, reasons.values())):
             message += f"; {WITHOUT_OUR_IMAGE}"
         yield Problem(conditions.SCHEDULER_NOT_READY, message)

@@ -42,7 +42,7 @@ def why_no_extender(snapshot: ClusterSnapshot, node: NodeObject) -> str:
     if pod is None:
         return "the extender is being started"
     if pod.ready:
-        return f"the extender ({pod.name}) does not listen at the port that is asked for yet"
+        return f"the extender ({pod.name}) does not listen on the new port yet"
     if pod.last_words:
         hint = f"; {OTHER_PORT}" if ADDRESS_IN_USE in pod.last_words.lower() else ""
         return f"the extender ({pod.name}) does not start: {pod.last_words}{hint}"

@@ -14,8 +14,8 @@ from gpushare_operator.policies.scheduler_settings import scheduler_settings
 from gpushare_operator.policies.wording import explained, listed
 
 NO_HOST = (
-    f"no node has the label {CONTROL_PLANE_LABEL}: label the nodes on which a kube-scheduler runs, for the"
-    f" extender runs beside it: kubectl label node NAME {EXTERNAL_SCHEDULER_LABEL}="
+    f"no node has the label {CONTROL_PLANE_LABEL}: label the nodes on which a kube-scheduler runs, because"
+    f" the extender runs beside it: kubectl label node NAME {EXTERNAL_SCHEDULER_LABEL}="
 )
 HOW_TO_MAKE_KEYS = (
     "the extender starts once its host has keys; on each of these hosts, as root:"
@@ -31,8 +31,8 @@ IT_CALLS = (
     " gpushare-hostctl render {arguments}"
 )
 TAKE_IT_OUT = (
-    "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations"
-    " that you put it into"
+    "gpushare edited no kube-scheduler: remove the extender at port {port} from the configurations"
+    " to which you added it"
 )
 
 

@@ -25,23 +25,21 @@ NO_CONTROL_PLANE = (
     " pod on such nodes; label the node that runs it, if there is one"
 )
 HOW_TO_ASK = (
-    "the earlier manifest is in force, and the edit is not repeated before one of its inputs has changed;"
+    "the earlier manifest is in force, and the operator edits again when one of its inputs changes;"
     f" to try it now: kubectl annotate gpusharepolicy {{policy}} {RETRY_ANNOTATION}=$(date +%s) --overwrite"
 )
 HOW_TO_LET_GO = (
-    "if a host is lost for ever: kubectl annotate gpusharepolicy {policy} "
+    "if a host is lost for good: kubectl annotate gpusharepolicy {policy} "
     f"{LET_GO_ANNOTATION}={{nodes}} --overwrite"
 )
 LET_GO = (
-    "not restored, because its Node is gone or a person let it go: {nodes}; when such a host comes back this"
-    " operator restores it by a Job, as long as its Node has the label "
-    + SCHEDULER_LABEL
-    + ", which a Node that"
-    " is made anew lacks: kubectl label node NAME " + SCHEDULER_LABEL + "=0"
+    "not restored, because its Node is gone or somebody gave it up: {nodes}; when such a host comes back, the"
+    " operator restores it if its Node has the label " + SCHEDULER_LABEL + ", which a new Node"
+    " lacks: kubectl label node NAME " + SCHEDULER_LABEL + "=0"
 )
 UNLABELLED = (
-    "edited, but no control plane any more, so no extender runs there: {nodes}; it is being restored, and"
-    f" connected again once it is labelled {CONTROL_PLANE_LABEL}="
+    "edited, but no longer a control-plane node, so no extender runs there: {nodes}; it is being restored,"
+    f" and connected again once it is labelled {CONTROL_PLANE_LABEL}="
 )
 LOST = (
     "its kube-scheduler runs without {what}, as after an upgrade of the control plane; it is being connected"
@@ -73,7 +71,7 @@ class _HostProgress:
         if not away:
             return f"{listed(names)}: {what}" if names else ""
         here = sorted(set(names) - set(away))
-        waits = f"{listed(away)}: {AWAY}, and what is to be done there waits for it"
+        waits = f"{listed(away)}: {AWAY}, and its turn comes when it is back"
         return f"{listed(here)}: {what}; {waits}" if here else waits
 
 
@@ -174,7 +172,7 @@ def _has_lost_edit(history: JobHistory) -> bool:
 
 def _lost(history: JobHistory) -> str:
     has_image = bool(history.run.scheduler_image)
-    return LOST.format(what="our configuration or our image" if has_image else "our configuration")
+    return LOST.format(what="gpushare's configuration or image" if has_image else "gpushare's configuration")
 
 
 def _no_restore_failed(progress: _HostProgress) -> Problem | None:

@@ -12,13 +12,16 @@ from gpushare_operator.policies.decisive_policy import decisive_policy
 from gpushare_operator.policies.engine_choice import EngineChoice, choose_engine
 from gpushare_operator.policies.scheduler_settings import scheduler_settings
 
-RIGHTS = "no kube-scheduler is edited before: kubectl apply -f manifests/kube-scheduler/rights.yaml"
+RIGHTS = (
+    "until then no kube-scheduler is edited; grant them: kubectl apply"
+    " -f manifests/kube-scheduler/rights.yaml"
+)
 RIGHTS_MISSING = {
-    ReadResult.MISSING: f"the user {USER} may not do all that engine {Engine.PLUGIN} does; {RIGHTS}",
-    ReadResult.FORBIDDEN: f"the operator may not ask what the user {USER} may do; {RIGHTS}",
+    ReadResult.MISSING: f"the user {USER} lacks rights that engine {Engine.PLUGIN} needs; {RIGHTS}",
+    ReadResult.FORBIDDEN: f"the operator lacks the right to check the rights of the user {USER}; {RIGHTS}",
 }
-UNKNOWN_VERSION = "waiting for the version of the API server, which decides whose kube-scheduler may run"
-UNKNOWN_RIGHTS = f"waiting for the API server to say what the user {USER} may do"
+UNKNOWN_VERSION = "waiting for the API server's version, which decides which kube-scheduler can run"
+UNKNOWN_RIGHTS = f"waiting for the API server to report the rights of the user {USER}"
 
 
 def engine_choice(situation: Situation) -> EngineChoice:

@@ -16,8 +16,8 @@ from gpushare_operator.desired.names import VOLCANO_BACKUP
 from gpushare_operator.policies import conditions
 
 RIGHTS = (
-    "the operator may not read or change it: kubectl apply -f manifests/volcano/rbac.yaml, where another"
-    " namespace or name has to be written first"
+    "the operator lacks the rights to read and change it: kubectl apply -f manifests/volcano/rbac.yaml (for"
+    " another namespace or name change it there first)"
 )
 STATES: Mapping[VolcanoState, tuple[str, str]] = {
     VolcanoState.UNREAD: (conditions.EDITING_CONFIG_MAP, "it is being read"),
@@ -35,8 +35,8 @@ STATES: Mapping[VolcanoState, tuple[str, str]] = {
 }
 """State -> reason and message."""
 ENABLED = (
-    "GPU sharing is on in {location}; Volcano's scheduler reads it when its kubelet shows it in the pod,"
-    " within two minutes"
+    "GPU sharing is on in {location}; Volcano's scheduler reads it within two minutes, when the kubelet"
+    " has updated the file in its pod"
 )
 HOW_TO_LET_GO = (
     "to leave it as it is, delete the backup of what was there:"

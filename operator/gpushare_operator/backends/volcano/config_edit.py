@@ -81,7 +81,7 @@ def disable(text: str, additions: Sequence[Addition]) -> str:
         for addition in reversed(additions):
             text = _without(text, addition)
     except YamlEditError as error:
-        raise VolcanoConfigError(f"{error}; correct it, or take gpushare's part out by hand") from error
+        raise VolcanoConfigError(f"{error}; correct it, or remove gpushare's part by hand") from error
     return text
 
 
@@ -123,12 +123,12 @@ def _check(plugins: Sequence[_VolcanoPlugin]) -> None:
         for key, value in plugin.arguments.items():
             if key in CONFLICTING_ARGUMENTS and value is not False:
                 raise VolcanoConfigError(
-                    f"it has {key}: {_yaml(value)}, and Volcano's scheduler does not start with that and GPU"
-                    " sharing together; take it out, or use another scheduler backend"
+                    f"it has {key}: {_yaml(value)}, and Volcano's scheduler does not start with both that"
+                    " and GPU sharing; remove it, or use another scheduler backend"
                 )
             if key in SWITCHES.values() and value is not True:
                 raise VolcanoConfigError(
-                    f"somebody has set {key}: {_yaml(value)}; write true, or take the line out"
+                    f"somebody has set {key}: {_yaml(value)}; write true, or remove the line"
                 )
 
 

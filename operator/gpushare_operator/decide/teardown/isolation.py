@@ -12,7 +12,7 @@ from gpushare_operator.cluster.snapshot import ClusterSnapshot
 from gpushare_operator.desired.names import plugin_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
-UNKNOWN = Leftover("isolation files, of which plugins have not told yet")
+UNKNOWN = Leftover("isolation files, on which plugins have not reported yet")
 HOW_TO_LEAVE = f"the annotation {LEAVE_ISOLATION_FILES_ANNOTATION}=true of the policy leaves them there"
 
 
@@ -68,6 +68,6 @@ def isolation_files_left(snapshot: ClusterSnapshot, policy: str) -> list[Leftove
     return [
         *leftovers(f"isolation files that pods need until they end ({HOW_TO_LEAVE}): pods", needing),
         *leftovers("isolation files, which the plugin removes now, on", unneeded),
-        *leftovers(f"isolation files, which nobody removes, for no plugin runs ({HOW_TO_LEAVE}), on", stuck),
+        *leftovers(f"isolation files, which no plugin is there to remove ({HOW_TO_LEAVE}), on", stuck),
         *([UNKNOWN] if may_have_more_files(snapshot, policy) else []),
     ]

@@ -46,11 +46,13 @@ def books_agree(snapshot: ClusterSnapshot, nodes: PolicyNodes, now: datetime) ->
         return condition_false(type_, conditions.BOOKS_DIFFER, explained(differences))
     unseen = nodes.by_node(lambda report: report.not_audited)
     if unseen:
-        message = f"what the kubelet has given out is not seen: {explained(unseen)}"
+        message = f"it is unknown what the kubelet has given out: {explained(unseen)}"
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, message)
     if not nodes.number:
-        return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, "no node is shared: there are no books")
-    message = f"all books of {counted(nodes.number, 'node')} say the same"
+        return condition_unknown(
+            type_, conditions.BOOKS_NOT_SEEN, "no node is shared, so there are no records"
+        )
+    message = f"all records of {counted(nodes.number, 'node')} agree"
     return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, message)
 
 
@@ -91,7 +93,7 @@ def _found_by_extenders(snapshot: ClusterSnapshot, now: datetime) -> Mapping[str
     for report in sorted(_reports(snapshot, now), key=lambda report: report.by):
         host = report.by.rpartition("_")[0] or report.by
         for node, sentence in report.nodes.items():
-            difference = sentence or "its ledger and the other books differ: see its /gpushare/inspect"
+            difference = sentence or "its ledger and the other records differ: see its /gpushare/inspect"
             found.setdefault(node, f"the extender of {host} sees: {difference}")
     return found
 

@@ -31,7 +31,7 @@ def _lost_nodes(lost: Mapping[str, str]) -> list[Problem]:
     winners = listed(set(lost.values()))
     message = (
         f"{listed(lost)}: shared by the older policy {winners};"
-        " select other nodes here, or leave these out there"
+        " select other nodes in this policy, or leave these out of that one"
     )
     return [Problem(conditions.NODES_CLAIMED, message)]
 
@@ -49,7 +49,7 @@ def _overruled_settings(snapshot: ClusterSnapshot, policy: PolicyObject) -> list
         return []
     message = (
         f"the older policy {decisive.name} decides about the scheduler: {', '.join(overruled)};"
-        " ask for the same here"
+        " write the same in this policy"
     )
     return [Problem(conditions.SETTINGS_OVERRULED, message)]
 

@@ -16,13 +16,13 @@ WORKLOADS_POLICIES = ("gpushare-operator-workloads", "gpushare-operator-images")
 NO_DEPLOYMENT = "no params found"
 """The API server's words if the object that an admission policy compares with is not there."""
 WITHOUT_DEPLOYMENT = (
-    "the operator's own Deployment, which says the image of all programs, is not there although this operator"
+    "the operator's Deployment, which names the image of all programs, is missing although this operator"
     " runs: apply the manifests again, or delete the operator's pods, too"
 )
 WHO_CHANGES_WORKLOADS = (
-    "what is named there and not the operator's is added on the way by another admission webhook or policy:"
-    " exclude the namespace of gpushare from it; or the manifests are of another version than the operator:"
-    " apply those of its version"
+    "another admission webhook or policy adds fields to what the operator writes: exclude gpushare's"
+    " namespace from it; or the manifests are of another version than the operator: apply those of its"
+    " version"
 )
 
 
@@ -50,7 +50,7 @@ def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Prob
     if not (problems and kept_nodes):
         return problems
     *others, last = problems
-    kept = f"{last.message}; what was in force before stays: {listed(kept_nodes)}"
+    kept = f"{last.message}; the earlier settings stay in force: {listed(kept_nodes)}"
     return [*others, Problem(last.reason, kept)]
 
 
@@ -66,7 +66,7 @@ def _shadowed_rules(policy: PolicyObject, nodes: PolicyNodes) -> list[Problem]:
     has = "has" if len(in_vain) == 1 else "have"
     message = (
         f"{names} {has} no effect: a node belongs to the first entry that matches it, and earlier ones match"
-        " every node selected there; put the narrower entry first, or take it out"
+        " every node selected there; put the narrower entry first, or remove it"
     )
     return [Problem(conditions.RULES_SHADOWED, message)]
 
@@ -111,7 +111,7 @@ def api_problems(failures: Sequence[str]) -> list[Problem]:
 def contested_problems(contested: Sequence[str]) -> list[Problem]:
     if not contested:
         return []
-    message = f"{'; '.join(contested[:3])}; it is repeated ever more rarely, at last every five minutes"
+    message = f"{'; '.join(contested[:3])}; it is repeated less and less often, in the end every five minutes"
     return [Problem(conditions.CHANGES_CONTESTED, message)]
 
 
@@ -121,7 +121,7 @@ def eviction_problems(unevicted: Sequence[str]) -> list[Problem]:
         return []
     more = f"; and {len(unevicted) - 3} more" if len(unevicted) > 3 else ""
     message = (
-        f"evictions are refused, trying again: {'; '.join(unevicted[:3])}{more}; PodDisruptionBudgets count:"
+        f"evictions are refused, trying again: {'; '.join(unevicted[:3])}{more}; PodDisruptionBudgets apply:"
         " let them allow it, or delete such a pod"
     )
     return [Problem(conditions.EVICTIONS_REFUSED, message)]

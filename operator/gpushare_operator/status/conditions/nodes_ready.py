@@ -14,7 +14,9 @@ from gpushare_operator.status.nodes.node_reports import MatchedRule, PolicyNodes
 
 def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     if policy.deleting:
-        return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
+        return condition_false(
+            conditions.NODES_READY, conditions.DELETING, "the policy is releasing its nodes"
+        )
     late, missing = _late(nodes), _missing_nodes(snapshot, policy)
     note = f"{_idle_rules(policy, nodes)}{_labels_of_others(policy, nodes)}"
     if late or missing:
@@ -25,7 +27,7 @@ def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNo
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{note}")
     if nodes.is_cut:
-        message = "more is to be written to nodes than one round writes: the next one goes on"
+        message = "there are more changes to nodes than fit in one round: the next round continues"
         return condition_false(conditions.NODES_READY, conditions.NODES_NOT_READY, f"{message}{note}")
     own = (daemon_set for daemon_set in snapshot.daemon_sets.values() if daemon_set.policy == policy.name)
     if outdated := sum(daemon_set.outdated for daemon_set in own):
@@ -39,7 +41,7 @@ def nodes_ready(snapshot: ClusterSnapshot, policy: PolicyObject, nodes: PolicyNo
 def _late(nodes: PolicyNodes) -> dict[str, str]:
     late = nodes.by_node(lambda report: report.why_not_ready)
     waiting = nodes.by_node(lambda report: report.assignment.waits_for)
-    late.update({name: f"policy {other} is letting it go" for name, other in waiting.items()})
+    late.update({name: f"policy {other} is releasing it" for name, other in waiting.items()})
     late.update({name: f"{DEFECT}: {why}" for name, why in nodes.defects.items()})
     return late
 
@@ -55,8 +57,8 @@ def _how_to_do_without(missing: Collection[str]) -> str:
     if not missing:
         return ""
     return (
-        f"there is no node named {listed(missing)}: what is named is waited for; take it out of names, and"
-        " select nodes that come and go by their labels"
+        f"there is no node named {listed(missing)}: the policy waits for nodes that it names; remove them"
+        " from names, and select nodes that come and go by their labels"
     )
 
 

@@ -32,8 +32,8 @@ def server_refused(snapshot: ClusterSnapshot) -> ConditionState | None:
         return None
     message = (
         f"the API server is {snapshot.kubernetes}; gpushare {VERSION} needs Kubernetes {RANGE}: upgrade the"
-        " cluster, or install a version of gpushare that serves it; until then nothing is made or changed for"
-        " policies, what is installed stays, and deleting a policy takes it back"
+        " cluster, or install a version of gpushare that serves it; until then the operator creates and"
+        " changes nothing for policies; what is installed stays, and deleting a policy removes it"
     )
     return condition_false(conditions.READY, conditions.KUBERNETES_UNSUPPORTED, message)
 
@@ -42,7 +42,7 @@ def deleted_policy_ready(
     snapshot: ClusterSnapshot, policy: PolicyObject, scheduler_configured: ConditionState
 ) -> ConditionState:
     remaining = ", ".join(map(_in_words, still_there(snapshot, policy.name))) or "nothing"
-    message = f"everything is being taken back: {scheduler_configured.message}; still there: {remaining}"
+    message = f"everything is being undone: {scheduler_configured.message}; still there: {remaining}"
     return condition_false(conditions.READY, conditions.DELETING, message)
 
 

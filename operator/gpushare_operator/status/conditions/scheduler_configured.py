@@ -25,7 +25,7 @@ def scheduler_configured(situation: Situation, policy: PolicyObject) -> Conditio
         return _not_needed(going[0].name if going else None)
     if going and BACKENDS[needed].may_be_connected(snapshot):
         problem, former = going[0].farewell(situation, needed), going[0].name
-        message = f"backend {needed} comes when nothing of {former} is left: {problem.message}"
+        message = f"backend {needed} starts when nothing of {former} is left: {problem.message}"
         return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.DISCONNECTING, message)
     state, choice = BACKENDS[needed].condition(situation), BACKENDS[needed].engine(situation)
     return replace(state, message=f"{state.message}{choice.fallback_note}") if choice else state
@@ -45,9 +45,9 @@ def serving_engine(situation: Situation, scheduler: ConditionState, before: Poli
 
 def _not_needed(going: Backend | None) -> ConditionState:
     """No scheduler is touched for a policy without nodes."""
-    undone = f"; what connects backend {going} is being taken back" if going else ""
+    undone = f"; the connection of backend {going} is being removed" if going else ""
     message = (
         f"no node shares its cards, so no scheduler is connected to the extender{undone};"
-        " that is done with the first node"
+        " the first such node connects it"
     )
     return condition_false(conditions.SCHEDULER_CONFIGURED, conditions.NOT_NEEDED, message)

@@ -13,7 +13,7 @@ def unit_change_blocked(nodes: PolicyNodes) -> ConditionState:
     """Its reason is that of the nodes; if they differ, the one that people can do something about."""
     reported = nodes.reported(UNIT_CHANGE_BLOCKED)
     if not reported:
-        message = "no node tells of anything in the way of another unit, mode or dialect"
+        message = "no node reports anything that blocks another unit, mode or dialect"
         return condition_false(conditions.UNIT_CHANGE_BLOCKED, conditions.NOT_BLOCKED, message)
     reasons = sorted({condition.reason for condition in reported.values()})
     reason = conditions.PODS_HOLD_UNITS if conditions.PODS_HOLD_UNITS in reasons else reasons[0]

@@ -46,4 +46,4 @@ def _why_old(state: ObservedState) -> str:
     if pod is not None and pod.ready:
         return ""
     why = "it has no pod" if pod is None else pod.waiting or "its pod is not Ready"
-    return f"its plugin does not run, and what its GPUShareNode says is old: {why}"
+    return f"its plugin does not run, and its GPUShareNode is out of date: {why}"

@@ -23,11 +23,11 @@ class FactKind(StrEnum):
 
 
 OVER = {
-    FactKind.CARD_SICK: ("CardBack", "{subject} of node {node} is healthy again, or is no more there"),
-    FactKind.NODE_LOST: ("NodeBack", "node {node} is Ready again, or no more in the policy"),
+    FactKind.CARD_SICK: ("CardBack", "{subject} of node {node} is healthy again, or gone"),
+    FactKind.NODE_LOST: ("NodeBack", "node {node} is Ready again, or no longer in the policy"),
     FactKind.CORDON_UNKNOWN: (
         "CordonCorrected",
-        "every word of the cordon of GPUShareNode {node} names a card",
+        "every entry in the cordon of GPUShareNode {node} names a card",
     ),
 }
 """Reason and text of the Event when the fact ends."""

@@ -20,7 +20,7 @@ def _obstacles(state: ObservedState) -> Iterator[str]:
         yield "the node itself is not Ready"
     # The operator's own part comes before the plugin's.
     if share is None:
-        yield "its GPUShareNode is being made"
+        yield "its GPUShareNode is being created"
         return
     # What a plugin reported before it became unavailable is not true any more.
     if why := why_unavailable(state):

@@ -146,7 +146,7 @@ class NodeReporter:
     def _report(self, state: ObservedState, assignment: NodeAssignment) -> NodeReport:
         # Until the GPUShareNode is written, its plugin's report is about something else.
         is_current = self.planner.is_current(state, assignment)
-        share, why_outdated = state.share, "" if is_current else "its GPUShareNode is to be changed"
+        share, why_outdated = state.share, "" if is_current else "its GPUShareNode is about to change"
         return NodeReport(
             assignment=assignment,
             why_not_ready=why_not_ready(state) or why_outdated,

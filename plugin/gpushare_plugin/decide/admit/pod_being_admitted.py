@@ -181,7 +181,7 @@ def require_not_listed(numbers: Iterable[int], assigned: AssignedDevices) -> Non
     for pod in (pod for pod in listed if _reaches_into(block, pod)):
         if met := asked.intersection(chain.from_iterable(pod.containers.values())):
             raise UnusableUnitsError(
-                f"the kubelet chose {len(met)} units that a container of {pod.name} has: create the pod anew"
+                f"the kubelet chose {len(met)} units that a container of {pod.name} has: create the pod again"
             )
 
 

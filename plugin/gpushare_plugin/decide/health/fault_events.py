@@ -35,8 +35,8 @@ def _occasions(status: NodeStatus) -> Iterator[tuple[_Occasion, CardStatus, Card
 
 def _event(card: CardStatus, fault: CardFault, share: PodShare) -> PodEvent:
     note = (
-        f"card {card.index} ({card.uuid}) of this pod is sick: {fault.message}. No new pod comes to it, and"
-        " this one is left alone: delete it, so that its controller makes it anew on another card"
+        f"card {card.index} ({card.uuid}) of this pod is sick: {fault.message}. No new pod gets it, and"
+        " this one stays: delete it, so that its controller creates it again on another card"
     )
     return PodEvent(
         pod=PodName(share.namespace, share.name),

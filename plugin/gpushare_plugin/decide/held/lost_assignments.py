@@ -32,7 +32,7 @@ from gpushare_plugin.decide.units.unit_ids import UnitSet
 Remembered = Mapping[PodName, PodAllocation]
 """What pods had before a kubelet was started, as long as it has not listed all of it since."""
 LOST = "see LedgerInSync"
-NOT_SHOWN = "and it has not listed all of their pods since its start: create the pod anew"
+NOT_SHOWN = "and it has not listed all of their pods since its start: create the pod again"
 
 
 def still_remembered(

@@ -27,7 +27,7 @@ def isolation_conditions(
     """``recorded``: types of conditions that the status has: of these nothing is known until the plugin has
     looked once."""
     starting = {
-        type_: condition_unknown(type_, "Starting", "the plugin has just started, and has not looked yet")
+        type_: condition_unknown(type_, "Starting", "the plugin has just started, and has not checked yet")
         for type_ in recorded
         if type_ in (ISOLATION_READY, ISOLATION_IN_FORCE)
     }
@@ -42,8 +42,9 @@ def isolation_conditions(
 def _ready(isolation: IsolationDecision) -> ConditionState:
     if problem := isolation.problem:
         message = (
-            f"isolation {isolation.asked} cannot be had: {problem.message}; until then no new pod gets units"
-            " here, and pods that run stay"
+            f"isolation {isolation.asked} is not possible here: {problem.message}; until then no new pod"
+            f" gets units"
+            " here, and running pods stay"
         )
         return condition_false(ISOLATION_READY, problem.reason, message)
     return condition_true(ISOLATION_READY, isolation.asked.value)
@@ -53,8 +54,7 @@ def _in_force(found: Findings) -> Iterable[ConditionState]:
     """Yields nothing where no container was given isolation."""
     if broken := [pair for pair in found if pair[1].in_force is False]:
         message = (
-            f"{_named(broken)}; set that right, then delete these pods, so that their controllers make them"
-            " anew"
+            f"{_named(broken)}; fix that, then delete these pods, so that their controllers create them again"
         )
         yield condition_false(ISOLATION_IN_FORCE, NOT_IN_FORCE, message)
     elif unknown := [pair for pair in found if pair[1].in_force is None]:

@@ -24,7 +24,7 @@ TOOLKIT_HOOK = "apply-cuda-memory-limits"
 """In a CDI specification that the container toolkit 1.20.1 or newer has written."""
 ROUNDING = 2 * MIB
 """Bytes by which a limit may be above the given one: the driver hands out a card's memory in such pages."""
-NOT_READ = "the driver was not asked since the container started: wait for the next look"
+NOT_READ = "the driver was not asked since the container started: wait for the next check"
 NOT_KNOWN = "the kubelet's checkpoint does not say which limit it was given"
 
 _ELSE = "or set isolation.memory of the policy to Hook or None"
@@ -39,7 +39,7 @@ CGROUPS_OF_VERSION_1 = Problem(
 TOOLKIT_WITHOUT_HOOK = Problem(
     "ToolkitTooOld",
     f"the node's CDI specification has no hook {TOOLKIT_HOOK}, which sets the limit: install NVIDIA's"
-    " container toolkit 1.20.1 or newer and generate the specification anew (`nvidia-ctk cdi generate`),"
+    " container toolkit 1.20.1 or newer and generate the specification again (`nvidia-ctk cdi generate`),"
     f" {_ELSE}",
 )
 

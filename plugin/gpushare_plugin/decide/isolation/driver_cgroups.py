@@ -21,14 +21,14 @@ NOT_ANSWERED = Problem(
 )
 NO_CGROUP = Problem(
     "CgroupsNotSeen",
-    "no cgroup of pod {pod} is seen at {root}: wait for the next look where the pod has just started;"
+    "no cgroup of pod {pod} is seen at {root}: wait for the next check where the pod has just started;"
     " otherwise, see that the plugin's pod has the node's /sys/fs/cgroup mounted, and that the kubelet makes"
     " cgroups for pods (cgroupsPerQOS)",
 )
 NO_NAME = Problem(
     "ContainersNotNamed",
     "which cgroup of pod {pod} is which container's is not known yet: its status at the API server does not"
-    " list all of them; wait for the next look",
+    " list all of them; wait for the next check",
 )
 
 

@@ -24,13 +24,13 @@ LIBRARY_PATH = f"/opt/gpushare/lib/{LIBRARY}"
 PRELOAD_PATH = "/etc/ld.so.preload"
 """In the container."""
 BYPASSED = (
-    "it is measured to have more memory than the hook lets pass: its program gets round the hook, as a static"
-    " one or one of musl does"
+    "it uses more memory than the hook allows: its program bypasses the hook, as a statically linked one or"
+    " one with musl does"
 )
 UNLIMITED = "nothing limits it once it restarts"
 """Containerd makes an empty folder where the source of a mount is missing."""
 TOO_SMALL = (
-    "its share of {share} leaves nothing beside a CUDA context, which counts {context}: programs are out of"
+    "its share of {share} has no room beside a CUDA context, which counts as {context}: programs are out of"
     " memory as soon as they use the card; ask for more units, or lower isolation.contextMemory in the policy"
     " if a context takes less on this card"
 )

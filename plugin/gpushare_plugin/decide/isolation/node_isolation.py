@@ -47,7 +47,7 @@ class IsolationDecision:
 
 NONE_ASKED = IsolationDecision()
 NOT_DECIDED = IsolationDecision(
-    problem=Problem("Starting", "the plugin has just started, and has not looked yet whether it can be had")
+    problem=Problem("Starting", "the plugin has just started, and has not checked yet whether it is possible")
 )
 """Before the first round."""
 

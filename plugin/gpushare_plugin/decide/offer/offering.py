@@ -55,7 +55,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 LAYOUT_UNKNOWN = "LayoutUnknown"
 """Reason: units are in use and it cannot be told on which card they lie."""
 STARTING = Problem(
-    "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
+    "Starting", "the plugin has just started, and waits for the API server to list this node's pods"
 )
 POD_RESOURCES_UNAVAILABLE = Problem(
     "PodResourcesUnreachable",
@@ -334,8 +334,9 @@ def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
     _require_assigned(snapshot)
     if doubtful := contradicting(known, snapshot.assigned, snapshot.pods, _node_name(snapshot)):
         raise ContradictionError(
-            f"by this GPUShareNode the units of {', '.join(doubtful)} lie on another card, or have"
-            " another size, than by their annotations: delete these pods, or let the plugin read the"
+            f"according to this GPUShareNode the units of {', '.join(doubtful)} lie on another card, or have"
+            " another size, than according to their annotations: delete these pods, or let the plugin read"
+            " the"
             " checkpoint of the kubelet"
         )
 
@@ -349,7 +350,7 @@ def _other_granted_units(snapshot: NodeSnapshot, unit: NodeUnit) -> list[Granted
         snapshot.assigned, [*stored_granted_units(snapshot.assigned), *granted]
     ):
         raise ContradictionError(
-            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
+            f"it is unknown on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
             " wait until the kubelet has ended those that are deleted"
         )
     if other := {grant.holder for grant in granted if not grant.is_of(unit)}:

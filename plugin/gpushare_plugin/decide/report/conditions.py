@@ -113,7 +113,7 @@ def _registered(
     if registration == STOPPING:
         return condition_false(REGISTERED, registration.reason, registration.message)
     if offering.problem:
-        kept = "; what was served before goes on while pods hold it" if layout else ""
+        kept = "; the earlier resource stays while pods hold units of it" if layout else ""
         return condition_false(REGISTERED, offering.problem.reason, offering.problem.message + kept)
     if layout is None:
         return _nothing_offered(offering)
@@ -205,14 +205,14 @@ def _cards_cordoned(layout: Layout | None, cordon: Cordon) -> ConditionState:
     messages = []
     if closed:
         messages.append(
-            f"no new pod comes to {', '.join(closed)}, pods that are there stay: take them out of the"
-            f" annotation {CORDON_ANNOTATION} when they shall serve again"
+            f"no new pod gets {', '.join(closed)}, and pods there stay: remove them from the"
+            f" annotation {CORDON_ANNOTATION} when they should serve again"
         )
     if cordon.unknown:
         messages.append(
             f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, cordon.unknown[:_MAX_WORDS]))},"
-            " which is no card of this node and cordons nothing: use UUIDs or indices of its cards, with"
-            " commas in between"
+            " which is no card of this node and cordons nothing: use UUIDs or indices of its cards,"
+            " separated by commas"
         )
     if not messages:
         return condition_false(CARDS_CORDONED, "NoneCordoned")
@@ -243,15 +243,16 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_false(LEDGER_IN_SYNC, "OverCommitted", _sentences(too_much))
     if annotations.differing:
         message = (
-            "annotations that differ from the kubelet's books and could not be set right, which is tried"
-            f" again: {_first_few(annotations.differing)}"
+            "annotations that differ from the kubelet's records and could not be corrected"
+            f" yet: {_first_few(annotations.differing)}"
         )
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
     if annotations.lost:
         message = (
-            f"the kubelet has lost the units of pods that run: {', '.join(annotations.lost)}; what they"
-            " have is kept free for them: delete these pods, so that their controllers make them anew, and"
-            " take the file of a static pod away for a moment"
+            f"the kubelet has lost the units of pods that run: {', '.join(annotations.lost)}; the"
+            " plugin keeps these units free for them: delete these pods, so that their controllers create"
+            " them again, and"
+            " move the file of a static pod away for a moment"
         )
         return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
     if annotations.doubtful:

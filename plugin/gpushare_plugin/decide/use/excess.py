@@ -19,7 +19,9 @@ from gpushare_plugin.decide.use.reported_use import ReportedUse
 
 EXCEEDED, WITHIN_REQUEST = "MemoryExceeded", "MemoryWithinRequest"
 """Reasons of Events."""
-NOT_MEASURED = Problem("NotMeasured", "nothing was measured since the plugin's start: wait for the next look")
+NOT_MEASURED = Problem(
+    "NotMeasured", "nothing was measured since the plugin's start: wait for the next check"
+)
 MAX_NAMED = 10
 """Containers in a condition's message."""
 

@@ -74,7 +74,7 @@ class XidEvents:
             except pynvml.NVMLError_Timeout:
                 return
             except pynvml.NVMLError as error:
-                self._log_problem(f"events are lost, and followed anew: {error}")
+                self._log_problem(f"events were lost, following again: {error}")
                 self.close()
                 return
             if event.eventType == pynvml.nvmlEventTypeXidCriticalError:

@@ -7,17 +7,17 @@ from typing import Any
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
 
-FAILS = "it is simulated to fail: take it out of the annotation gpushare.io/simulate"
+FAILS = "it is simulated to fail: remove it from the annotation gpushare.io/simulate"
 HANGS = Problem(
     "DriverHung",
-    "the driver is simulated to hang: take driver=hung out of the annotation gpushare.io/simulate",
+    "the driver is simulated to hang: remove driver=hung from the annotation gpushare.io/simulate",
 )
 HELP = (
     "use words such as fail=0,2 vanish=1 shift=1 driver=hung repair=1 xid=0:79,1:48, with indices of cards as"
     " they were made"
 )
 REPAIR = Problem(
-    "RecoveryActionDue", "a repair is simulated: take it out of the annotation gpushare.io/simulate when done"
+    "RecoveryActionDue", "a repair is simulated: remove it from the annotation gpushare.io/simulate when done"
 )
 
 

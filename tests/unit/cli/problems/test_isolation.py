@@ -91,7 +91,8 @@ def test_containers_from_before_are_a_note() -> None:
     (note,) = problems(isolated(shares=shares), isolated(name="gpu-2", shares=(share("c"),)))
     assert (note.severity, note.names, note.policy) == ("note", ("gpu-1", "gpu-2"), "default")
     assert note.sentence == (
-        "3 containers from before run without the isolation that is asked for, until their pods are made anew"
+        "3 older containers run without the isolation that the policy asks for, until their pods are"
+        " created again"
     )
     assert note.command == "kubectl gpushare inspect gpu-1 gpu-2"
 

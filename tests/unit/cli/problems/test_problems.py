@@ -174,7 +174,7 @@ def test_a_policy_without_nodes_is_one_problem() -> None:
 
 
 def test_a_policy_that_is_being_deleted_is_a_note() -> None:
-    message = "everything is being taken back: kube-scheduler is as it was; still there: Job x"
+    message = "everything is being undone: kube-scheduler is as it was; still there: Job x"
     policy = policy_object(condition("Ready", "False", "Deleting", message), deleting=True)
     found = facts(policies=policies_of(policy))
     assert told(found)[:2] == ("note", "Deleting")
@@ -295,7 +295,7 @@ def test_a_policy_does_not_repeat_what_its_nodes_say() -> None:
 
 def test_a_policy_says_what_no_node_does() -> None:
     policy = policy_object(
-        condition("NodesReady", "False", "NodesNotReady", "gpu-2: its GPUShareNode is being made"),
+        condition("NodesReady", "False", "NodesNotReady", "gpu-2: its GPUShareNode is being created"),
         nodes={"enabled": 3, "ready": 1},
     )
     silent = node_object(condition("Registered", "Unknown", "PluginSilent"))

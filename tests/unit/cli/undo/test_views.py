@@ -108,7 +108,7 @@ def test_a_waiting_that_ends_early_says_what_it_waited_for_and_that_the_operator
     shown = text(report)
     assert shown.startswith(heading)
     assert "Policy default: kube-scheduler is being restored on cp-1" in shown
-    assert shown.endswith("The operator goes on by itself; run this again to go on waiting.")
+    assert shown.endswith("The operator goes on by itself; run this again to wait longer.")
     assert report.exit_status is status
 
 

@@ -112,7 +112,7 @@ mode Memory, unit 1Gi, dialect gpushare.io, policy default
   for; other pods on the card may get none.
   Let the pod ask for more, or its program take less.
     kubectl gpushare top pods -n team-a
-! card 1 is cordoned: its pods stay, no new pod comes to it.
+! card 1 is cordoned: its pods stay, no new pod gets it.
   When it may have pods again:
     kubectl gpushare uncordon gpu-1 1
 ! card 2 is sick since 2026-01-01T00:00:00Z: Xid 79, it has fallen off the

@@ -132,7 +132,7 @@ def test_a_card_that_is_sick_and_cordoned_has_to_be_uncordoned_as_well() -> None
     card = card_json(1, health="Unhealthy", healthReason="Xid 79", cordoned=True)
     report = explain(situation(memory_pod(12), [share_node_json("gpu-4", card)]))
     (mend,) = (remedy for remedy in report.remedies if remedy.code == "Mend")
-    assert mend.sentence == "Mend card 1 of gpu-4 (Xid 79) and uncordon it: it would fit there."
+    assert mend.sentence == "Repair card 1 of gpu-4 (Xid 79) and uncordon it: it would fit there."
 
 
 def test_a_container_that_asks_for_two_resources_is_not_told_to_ask_for_less() -> None:

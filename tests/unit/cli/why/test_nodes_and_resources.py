@@ -221,7 +221,7 @@ def test_a_node_takes_a_limited_number_of_pods() -> None:
 def test_a_resource_that_no_node_offers_needs_its_plugin() -> None:
     finding = found(missing_resources, asked(wanting(**{"rdma/hca": "1"})))
     assert finding.advice[0] == (
-        "Take rdma/hca out of the pod, or see that the device plugin that offers it runs there."
+        "Remove rdma/hca from the pod, or see that the device plugin that offers it runs there."
     )
 
 

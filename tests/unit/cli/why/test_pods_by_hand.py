@@ -45,7 +45,7 @@ def test_the_gate_of_kueue_goes_when_it_admits_the_workload() -> None:
 def test_a_pod_that_is_being_deleted_is_placed_no_more() -> None:
     pod = with_metadata(deletionTimestamp="2026-11-21T10:00:00Z", finalizers=["example.com/save"])
     assert found(being_deleted, asked(pod)).sentence == (
-        "The pod is being deleted: it is placed no more, and stays until finalizer example.com/save is"
+        "The pod is being deleted: it is no longer placed, and stays until finalizer example.com/save is"
         " taken away."
     )
 
@@ -129,7 +129,7 @@ def test_an_allocation_written_by_hand_counts_for_nothing() -> None:
         handwritten_annotations, asked(with_metadata(annotations={"gpushare.io/allocation": "{}"}))
     )
     assert finding.sentence == (
-        "The pod has the annotation gpushare.io/allocation. It counts for nothing: gpushare chooses cards."
+        "The pod has the annotation gpushare.io/allocation. It has no effect: gpushare chooses cards."
     )
 
 

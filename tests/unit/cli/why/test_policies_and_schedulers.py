@@ -122,7 +122,10 @@ def test_nothing_is_said_of_the_scheduler_that_asks(name: str) -> None:
 
 def test_a_scheduler_that_nobody_knows_is_named() -> None:
     finding = found(schedulers, asked(by("my-scheduler")))
-    assert "has schedulerName: my-scheduler, and no scheduler of that name asks for cards" in finding.sentence
+    assert (
+        "has schedulerName: my-scheduler, but no scheduler of that name places pods by cards"
+        in finding.sentence
+    )
     assert finding.advice == ["Write schedulerName: default-scheduler, or leave it out."]
     assert finding.is_decisive
 

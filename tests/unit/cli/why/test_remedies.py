@@ -143,7 +143,7 @@ def test_a_pod_that_is_ending_makes_room_by_itself() -> None:
 
 def test_what_is_in_the_way_is_not_in_the_api() -> None:
     gone = remedies(memory_pod(12), **there())["PodsGone"]
-    assert "pods are in the way that the API server does not have any more" in gone.sentence
+    assert "pods are in the way that the API server no longer has" in gone.sentence
 
 
 def test_no_eviction_makes_a_card_larger() -> None:
@@ -207,7 +207,7 @@ def test_a_cordoned_card_without_room() -> None:
 def test_a_sick_card_that_would_take_it() -> None:
     node = share_node_json("gpu-4", card_json(1, health="Unhealthy", healthReason="Xid 79"))
     mend = remedies(memory_pod(12), (node,))["Mend"]
-    assert mend.sentence == "Mend card 1 of gpu-4 (Xid 79): it would fit there."
+    assert mend.sentence == "Repair card 1 of gpu-4 (Xid 79): it would fit there."
     assert mend.commands == ["kubectl gpushare inspect gpu-4 --card 1"]
 
 

@@ -71,7 +71,7 @@ def test_a_pod_of_more_units_than_its_kubelet_can_report_passes_nowhere() -> Non
     assert (refused.passing, refused.failed, refused.kinds) == ([], {}, {Refusal.TOO_MANY_UNITS})
     assert refused.is_for_good
     (reason,) = {*refused.unresolvable.values()}
-    assert "asks for 65537 units, and a pod may have 65536" in reason
+    assert "asks for 65537 units, but a pod may have at most 65536" in reason
     assert "memoryUnit" in reason
 
 

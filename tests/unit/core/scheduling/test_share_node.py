@@ -174,7 +174,7 @@ def nonsense(node: Json) -> None:
         pytest.param(
             another_unit,
             (
-                "take no new pods until those are gone that hold units of 1Gi:"
+                "take no new pods until the pods with units of 1Gi are gone:"
                 " the policy asks for units of 256Mi"
             ),
             id="another unit is to come",
@@ -183,7 +183,9 @@ def nonsense(node: Json) -> None:
             another_mode, "the policy asks for units of 1Gi, 1/2 card, 1 card", id="another mode is to come"
         ),
         pytest.param(no_isolation, "without isolation: the image has no library", id="no isolation"),
-        pytest.param(isolation_not_heard_of, "does not say yet that it gives isolation Hook", id="a change"),
+        pytest.param(
+            isolation_not_heard_of, "does not report yet that it provides isolation Hook", id="a change"
+        ),
         pytest.param(isolation_of_another_version, "without isolation: the plugin", id="an older plugin"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],

@@ -64,7 +64,7 @@ def _different(container: WrittenContainer, name: str, limit: str, request: str)
             f"Container {container.name} has {request} of {name} in its requests and {limit} in its limits:"
             " Kubernetes refuses such a pod."
         ),
-        f"Take {name} out of resources.requests: the limit counts.",
+        f"Remove {name} from resources.requests: the limit counts.",
     )
 
 

@@ -37,7 +37,7 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
                     f"Container {container.name} sets {variable.name} itself: it would see other cards than"
                     " it is given, so the API server refuses the pod."
                 ),
-                "Take it out of env: gpushare sets it to the card whose units the container gets.",
+                "Remove it from env: gpushare sets it to the card whose units the container gets.",
             )
         elif variable.name in APPLICATION_VARIABLES and value not in FIRST_CARD:
             yield noted(
@@ -46,7 +46,7 @@ def _of_asking(container: WrittenContainer) -> Iterator[Finding]:
                     f"Container {container.name} sets {variable.name}={value}. It sees only cards that it is"
                     " given, numbered from 0: its program may find none."
                 ),
-                f"Take {variable.name} out of env.",
+                f"Remove {variable.name} from env.",
             )
 
 
@@ -60,7 +60,7 @@ def privileged(situation: PodSituation) -> Iterator[Finding]:
         yield noted(
             "Privileged",
             f"Container {listed(names)} is privileged: it sees all cards of its node, others' as well.",
-            "Take privileged: true out of its securityContext, unless it has to look after the node.",
+            "Remove privileged: true from its securityContext, unless it has to manage the node.",
         )
 
 
@@ -71,6 +71,6 @@ def handwritten_annotations(situation: PodSituation) -> Iterator[Finding]:
     if ours:
         yield noted(
             "HandwrittenAnnotation",
-            (f"The pod has the annotation {listed(ours)}. It counts for nothing: gpushare chooses cards."),
-            "Take it out: it comes from a copy of another pod, or was written by hand.",
+            (f"The pod has the annotation {listed(ours)}. It has no effect: gpushare chooses cards."),
+            "Remove it: it comes from a copy of another pod, or was written by hand.",
         )

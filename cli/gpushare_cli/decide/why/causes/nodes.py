@@ -114,7 +114,7 @@ def _label_advice(situation: PodSituation, key: str, names: list[str]) -> list[s
         return ["kubectl get nodes --show-labels"]
     known = situation.cluster.nodes or {}
     have = sorted({f"{key}={value}" for name in names if (value := _label(known[name], key))})
-    missing = f"No node with cards has the label {key}: take it out of the pod, or label the node."
+    missing = f"No node with cards has the label {key}: remove it from the pod, or label the node."
     return [f"Nodes with cards have {listed(have)}." if have else missing, f"kubectl get nodes -L {key}"]
 
 

@@ -32,8 +32,8 @@ def being_deleted(situation: PodSituation) -> Iterator[Finding]:
         )
         yield decisive(
             "BeingDeleted",
-            f"The pod is being deleted: it is placed no more, and stays until {until}.",
-            "Create it anew.",
+            f"The pod is being deleted: it is no longer placed, and stays until {until}.",
+            "Create it again.",
         )
 
 

@@ -104,7 +104,7 @@ def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list
     describe = f"kubectl describe node {nearest}"
     if not total:
         return [
-            f"Take {name} out of the pod, or see that the device plugin that offers it runs there.",
+            f"Remove {name} from the pod, or see that the device plugin that offers it runs there.",
             describe,
         ]
     wait = "waiting does not help, not even an empty node has it" if is_never else "or wait for others to end"

@@ -74,15 +74,15 @@ def _nobody_tries(name: str) -> Finding:
 def _nobody(situation: PodSituation, name: str, serving: set[str]) -> Finding:
     known = listed(sorted(serving))
     anew = (
-        " Delete the pod and create it anew: in one that exists it cannot be changed."
+        " Delete the pod and create it again: in one that exists it cannot be changed."
         if situation.exists
         else ""
     )
     return decisive(
         "UnknownScheduler",
         (
-            f"The pod has schedulerName: {name}, and no scheduler of that name asks for cards. If none"
-            " runs, the pod waits for ever; one that runs and does not ask knows nothing of cards."
+            f"The pod has schedulerName: {name}, but no scheduler of that name places pods by cards."
+            " If none of that name runs, the pod waits for ever; if one runs, it knows nothing of cards."
         ),
         f"Write schedulerName: {known}, or leave it out.{anew}",
     )
@@ -96,7 +96,7 @@ def _does_not_ask(situation: PodSituation, name: str, serving: set[str]) -> Find
             f"The pod is placed by {name}, which knows nothing of cards: with backend {backend} it is {known}"
             " that places pods which ask for them."
         ),
-        f"Write schedulerName: {known}, and create the pod anew.",
+        f"Write schedulerName: {known}, and create the pod again.",
     )
 
 

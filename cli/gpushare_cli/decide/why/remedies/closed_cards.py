@@ -55,7 +55,7 @@ def mending(situation: PodSituation) -> Iterator[Remedy]:
             code="Mend",
             helps=True,
             nodes=[name],
-            sentence=f"Mend {cards_text(indices)} of {name}{why}{also}: it would fit there.",
+            sentence=f"Repair {cards_text(indices)} of {name}{why}{also}: it would fit there.",
             commands=[f"kubectl gpushare inspect {name} --card {index}" for index in indices],
         )
 

@@ -127,7 +127,7 @@ def evictions(situation: PodSituation) -> Iterator[Remedy]:
             helps=False,
             sentence=(
                 f"Deleting pods: on {listed([node.name for node in nodes])} pods are in the way that the API"
-                " server does not have any more; their kubelet has to release what they have."
+                " server no longer has; their kubelet has to release their units."
             ),
         )
     elif _is_too_small(unfit_nodes(situation).values()):

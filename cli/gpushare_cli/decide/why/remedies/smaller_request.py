@@ -41,7 +41,7 @@ def _smaller(situation: PodSituation, asked: ResourceRequest) -> Remedy | None:
     for units in _amounts(situation, asked)[:MAX_TRIES]:
         if nodes := fitting(situation, _with(situation.request, asked, units)):
             together = ", all containers together," if len(asked.containers) > 1 else ""
-            anew = " The pod has to be made anew for it." if situation.exists else ""
+            anew = " That takes a new pod." if situation.exists else ""
             return Remedy(
                 code="SmallerRequest",
                 helps=True,
