@@ -79,8 +79,7 @@ DRIVER_FAULTS: Mapping[int, _Fault] = {
         "the plugin's pod has no libnvidia-ml.so.1: install the NVIDIA driver on the node; name the"
         " RuntimeClass of NVIDIA's container runtime in plugin.runtimeClassName of the policy, or make that"
         " runtime the node's default one and delete this node's plugin pod so that it is created again; or"
-        " set"
-        " devices.source to what the node has",
+        " set devices.source to what the node has",
         stops_cards=True,
     ),
     18: _Fault(
