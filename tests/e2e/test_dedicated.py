@@ -202,7 +202,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/pods.yaml")
     wait_until(
         "the condition says that pods get its schedulerName",
-        lambda: "get its schedulerName" in condition(cluster, "SchedulerConfigured")["message"],
+        lambda: "ask for cards get its schedulerName" in condition(cluster, "SchedulerConfigured")["message"],
         timeout=120,
     )
     others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]
