@@ -100,7 +100,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
     how = (
-        "pods that ask for cards are pointed"
+        "pods that ask for cards get"
         if points_pods(cluster)
         else "the API server has no MutatingAdmission"
     )
