@@ -20,7 +20,7 @@ DESCRIPTION = "Ask which pods hold which GPU cards, why a pod waits, and what wo
 DEFAULT_COMMAND = "status"
 """What ``kubectl gpushare`` alone runs."""
 EPILOG = f"""\
-Without a command: {DEFAULT_COMMAND}. kubectl gpushare COMMAND --help tells all about a command.
+Without a command: {DEFAULT_COMMAND}. kubectl gpushare COMMAND --help explains a command.
 
 Exit status: 0 all is well, 1 the answer is no, 2 it could not look, 130 interrupted."""
 HELP_COLUMNS = 80

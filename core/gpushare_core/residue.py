@@ -199,8 +199,7 @@ def _of_pod(item: Json) -> Iterator[str]:
     if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER:
         yield (
             f"a pod of gpushare's {labels.get(COMPONENT_LABEL, 'program')} still exists: it goes with its"
-            f" owner;"
-            " if that is gone and its kubelet does not answer, delete the pod"
+            f" owner; if that is gone and its kubelet does not answer, delete the pod"
         )
 
 

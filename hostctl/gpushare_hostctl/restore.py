@@ -82,8 +82,7 @@ def _put_back(node: ControlPlaneNode, snapshot: HostSnapshot, file: File, *, cur
                 return _not_ours(error)
             raise RetryableError(
                 f"the manifest is as it was before gpushare, but {error}; run restore again to finish, the"
-                f" backup is in "
-                f"{node.paths.folder} until then"
+                f" backup is in {node.paths.folder} until then"
             ) from error
     return ""
 

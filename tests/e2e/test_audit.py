@@ -158,7 +158,7 @@ def test_while_a_policy_is_there_all_of_it_is_named(cluster: LocalCluster, produ
     done = gpushare(cluster, "audit", "--residue")
     assert done.returncode == 1, done.stderr
     for expected in (
-        "GPUSharePolicy default: the policy is there",
+        "GPUSharePolicy default: the policy still exists",
         f"GPUShareNode {NODE}: ",
         f"Node {NODE}: the label gpushare.io/policy=default is ours",
         f"DaemonSet {SYSTEM}/gpushare-plugin-default: ",

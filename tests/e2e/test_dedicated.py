@@ -100,7 +100,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
     how = (
-        "pods that ask for cards are pointed"
+        "pods that ask for cards get"
         if points_pods(cluster)
         else "the API server has no MutatingAdmission"
     )
@@ -202,7 +202,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/pods.yaml")
     wait_until(
         "the condition says that pods get its schedulerName",
-        lambda: "get its schedulerName" in condition(cluster, "SchedulerConfigured")["message"],
+        lambda: "ask for cards get its schedulerName" in condition(cluster, "SchedulerConfigured")["message"],
         timeout=120,
     )
     others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]

@@ -235,11 +235,11 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
             pod("past", {"a": MAX_UNITS // 2, "b": MAX_UNITS // 2 + 1}, node=fine_units),
         ],
     )
-    await_pod(cluster, namespace, "waits", "it waits with the reason", f"a pod may have {MAX_UNITS}")
+    await_pod(cluster, namespace, "waits", "it waits with the reason", f"a pod may have at most {MAX_UNITS}")
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(f"a pod may have {MAX_UNITS}" in pod["status"].get("message", "") for pod in pods),
+        lambda pods: any(f"a pod may have at most {MAX_UNITS}" in pod["status"].get("message", "") for pod in pods),
         what="the plugin refuses the other, with the reason",
     )
     create(cluster, namespace, [pod("most", {"main": MAX_UNITS}, on=fine_units)])

@@ -122,7 +122,7 @@ def is_at_rest(policies: Any) -> bool:
     """Pods of earlier tests may still be on their way out of the kubelet's books, plugins on theirs in."""
     return all(
         policy.get("status", {}).get("units", {}).get("allocated") == 0
-        and "is not seen" not in condition(policy, "BooksAgree").get("message", "")
+        and "it is unknown" not in condition(policy, "BooksAgree").get("message", "")
         for policy in policies
     )
 

@@ -155,7 +155,7 @@ def test_what_another_webhook_adds_is_refused_and_the_condition_says_what_to_do(
     message = await_reason(cluster, "Degraded", "WorkloadsRefused")
     assert "here are the variables: " in message
     assert "TRACING" in message
-    assert "exclude the namespace of gpushare from it" in message
+    assert "exclude gpushare's namespace from it" in message
     assert "WorkloadsRefused" in cluster.kubectl("describe", "gpusharepolicy", "default")
     stop_meddling(cluster)
     product.await_ready("default")

@@ -232,8 +232,8 @@ PODS: tuple[WrongPod, ...] = (
         written="annotation gpushare.io/allocation by hand",
         body=annotated(pod({MEMORY: "4"}), {"gpushare.io/allocation": '{"card": 0}'}),
         code="HandwrittenAnnotation",
-        says="has the annotation gpushare.io/allocation. It counts for nothing",
-        advises="Take it out",
+        says="has the annotation gpushare.io/allocation. It has no effect",
+        advises="Remove it",
         is_stopped=False,
     ),
     WrongPod(
@@ -247,7 +247,7 @@ PODS: tuple[WrongPod, ...] = (
         written="schedulerName: my-scheduler, which does not run",
         body=pod({MEMORY: "4"}, schedulerName="my-scheduler"),
         code="UnknownScheduler",
-        says="has schedulerName: my-scheduler, and no scheduler of that name asks for cards",
+        says="has schedulerName: my-scheduler, but no scheduler of that name places pods by cards",
         advises="Write schedulerName: default-scheduler, or leave it out.",
     ),
     WrongPod(

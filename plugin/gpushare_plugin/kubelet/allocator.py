@@ -267,8 +267,7 @@ class Allocator:
         if sum(shares.values()) != len(numbers):
             raise UnusableUnitsError(
                 f"the kubelet chose units that are not of {self.name}, probably from an earlier list:"
-                f" create the pod"
-                " again"
+                f" create the pod again"
             )
         locks = self._locks(layout)
         for card in shares:

@@ -70,7 +70,7 @@ def test_the_instructions_name_every_file_and_flag() -> None:
     text = render(QUESTION).instructions
     assert "gpushare-hostctl keys --root /" in text
     assert "the flag --config=/etc/kubernetes/it.yaml" in text
-    assert "these do not count any more, and the file has their values: --kubeconfig." in text
+    assert "kube-scheduler ignores these, and the file has their values: --kubeconfig." in text
     assert mounted() == ["/etc/kubernetes/it.yaml", TLS["certFile"], TLS["caFile"]]
 
 

@@ -72,7 +72,7 @@ def test_what_is_left_out_says_why() -> None:
 def test_a_card_whose_uuid_no_book_can_have_is_left_out(uuid: str) -> None:
     reading = reading_of([good(0, "A"), good(1, uuid)], (), ())
     assert [card.uuid for card in reading.cards] == ["A"]
-    assert "tells no UUID that is this card's alone" in reading.left_out[0].reason
+    assert "reports no UUID that only this card has" in reading.left_out[0].reason
 
 
 def test_a_fault_names_the_card_by_the_index_that_the_driver_uses_now() -> None:

@@ -16,7 +16,7 @@ runtimes, cgroups, NVIDIA's cards and driver, other device plugins, and your rig
 needs no part of gpushare in the cluster.
 
 An answer is ok, a note (something to know, or to do), missing (gpushare cannot work, or you cannot install
-it, until that is mended) or unknown. It asks at most 8 kubelets for what the API server does not know; that
+it, until that is fixed) or unknown. It asks at most 8 kubelets for what the API server does not know; that
 takes the right to get nodes/proxy.
 
 Exit status: 0 nothing is missing; 1 something is; 2 it could not look, or it found nothing missing but

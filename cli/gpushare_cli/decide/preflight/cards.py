@@ -51,7 +51,7 @@ def cards_answer(facts: PreflightFacts) -> PreflightAnswer:
     if not nodes:
         return PreflightAnswer(
             verdict=Verdict.NOTE,
-            found="no node is known to have cards of NVIDIA's",
+            found="no node is known to have NVIDIA cards",
             to_do="Label the nodes that have them, or install GPU feature discovery. For other vendors'"
             " cards, or simulated ones, write a policy of yours: docs/inventory.md, docs/simulation.md.",
             command=f"kubectl label node NAME {PRESENT}=true",
@@ -74,7 +74,7 @@ def cards_answer(facts: PreflightFacts) -> PreflightAnswer:
 def driver_answer(facts: PreflightFacts) -> PreflightAnswer:
     nodes = card_nodes(facts)
     if not nodes:
-        return PreflightAnswer(verdict=Verdict.UNKNOWN, found="no node is known to have cards of NVIDIA's")
+        return PreflightAnswer(verdict=Verdict.UNKNOWN, found="no node is known to have NVIDIA cards")
     known = [node for node in nodes if _driver(node)]
     if not known:
         return PreflightAnswer(

@@ -87,7 +87,7 @@ def _missing(records: NodeRecords, ledger: LedgerRecord, claims: Mapping[str, Cl
             if units and found and not any(share.pod.uid == uid for share in found.shares):
                 text = (
                     f"{ANNOTATION} gives {claim.pod.key} {units} units, and {LEDGER} counts none: it would"
-                    " promise them once more"
+                    " promise them again"
                 )
                 yield _about(records, card, claim.pod.key, DifferenceKind.UNCOUNTED, text)
 
@@ -111,7 +111,7 @@ def _cards(records: NodeRecords, share_node: ShareNodeRecord, ledger: LedgerReco
             yield _card(records, card.uuid, DifferenceKind.UNCOUNTED, text)
     for own in ledger.cards:
         if own.units and share_node.card(own.uuid) is None:
-            text = f"{LEDGER} brings pods to its {own.units} units, and {STATUS} does not have it"
+            text = f"{LEDGER} places pods on its {own.units} units, but {STATUS} does not have it"
             yield _card(records, own.uuid, DifferenceKind.CAPACITY_DIFFERS, text)
 
 

@@ -16,8 +16,7 @@ def unwritable(records: NodeRecords) -> Iterator[Difference]:
             sentence = (
                 f"{pod.key} has {pod.annotations_size} bytes of annotations, and Kubernetes refuses every"
                 f" write to a pod with more than {MAX_BYTES}: its kubelet cannot report that it has ended,"
-                f" and its"
-                " cards stay taken; remove annotations: kubectl annotate pod"
+                f" and its cards stay taken; remove annotations: kubectl annotate pod"
                 f" -n {pod.key.namespace} {pod.key.name} KEY-"
             )
             yield Difference.of_pod(records, pod.key, DifferenceKind.UNWRITABLE, sentence)

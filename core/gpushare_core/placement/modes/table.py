@@ -86,8 +86,7 @@ def too_many_units_reason(request: PodRequest) -> str:
         return ""
     return (
         f"the pod asks for {request.total} units, but a pod may have at most {MAX_UNITS}: the kubelet lists"
-        f" every"
-        " unit in the pod's status, and the API server refuses a longer list; ask for fewer, or set a"
+        f" every unit in the pod's status, and the API server refuses a longer list; ask for fewer, or set a"
         " larger memoryUnit in the policy"
     )
 

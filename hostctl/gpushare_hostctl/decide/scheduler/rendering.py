@@ -28,7 +28,7 @@ KEYS = """Make the keys of both sides on kube-scheduler's host, as root, and aga
    {key} is kube-scheduler's, and readable for root only:
    where kube-scheduler runs as another user, let that one read it, too."""
 CARRIED = """
-   Beside it these do not count any more, and the file has their values: {flags}."""
+   With it kube-scheduler ignores these, and the file has their values: {flags}."""
 RESTART = """Restart kube-scheduler, now and whenever one of these files has changed. It needs no further
    rights: the extender binds pods in its own name."""
 CHECK = """Create a pod that asks for cards: the policy's condition SchedulerConfigured says Called once

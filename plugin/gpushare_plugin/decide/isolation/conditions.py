@@ -43,8 +43,7 @@ def _ready(isolation: IsolationDecision) -> ConditionState:
     if problem := isolation.problem:
         message = (
             f"isolation {isolation.asked} is not possible here: {problem.message}; until then no new pod"
-            f" gets units"
-            " here, and running pods stay"
+            f" gets units here, and running pods stay"
         )
         return condition_false(ISOLATION_READY, problem.reason, message)
     return condition_true(ISOLATION_READY, isolation.asked.value)

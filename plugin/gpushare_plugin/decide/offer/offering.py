@@ -336,8 +336,7 @@ def _verify_record(snapshot: NodeSnapshot, known: Layout) -> None:
         raise ContradictionError(
             f"according to this GPUShareNode the units of {', '.join(doubtful)} lie on another card, or have"
             " another size, than according to their annotations: delete these pods, or let the plugin read"
-            " the"
-            " checkpoint of the kubelet"
+            " the checkpoint of the kubelet"
         )
 
 

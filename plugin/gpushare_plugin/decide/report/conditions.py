@@ -251,8 +251,7 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         message = (
             f"the kubelet has lost the units of pods that run: {', '.join(annotations.lost)}; the"
             " plugin keeps these units free for them: delete these pods, so that their controllers create"
-            " them again, and"
-            " move the file of a static pod away for a moment"
+            " them again, and move the file of a static pod away for a moment"
         )
         return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
     if annotations.doubtful:

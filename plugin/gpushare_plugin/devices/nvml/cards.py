@@ -10,7 +10,7 @@ from gpushare_core.api.bounds import is_card_uuid
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import LeftOutCard, PhysicalCard, Reading
 
-NO_OWN_UUID = "the driver tells no UUID that is this card's alone: run `nvidia-smi -L` on the node"
+NO_OWN_UUID = "the driver reports no UUID that only this card has: run `nvidia-smi -L` on the node"
 MIG = (
     "MIG is enabled on it, and only whole cards are shared: leave it to NVIDIA's device plugin, or run"
     " `nvidia-smi -i {uuid} -mig 0` on the node"
@@ -65,7 +65,7 @@ DRIVER_FAULTS: Mapping[int, _Fault] = {
     1: _Fault("DriverReloaded", "NVML was shut down under the plugin, which opens it again: nothing to do"),
     4: _Fault(
         "DriverForbidden",
-        "the plugin may not ask the NVIDIA driver: let its pod have /dev/nvidiactl, by NVIDIA's container"
+        "the plugin has no access to the NVIDIA driver: give its pod /dev/nvidiactl, by NVIDIA's container"
         " runtime or by a volume",
     ),
     9: _Fault(
@@ -79,8 +79,7 @@ DRIVER_FAULTS: Mapping[int, _Fault] = {
         "the plugin's pod has no libnvidia-ml.so.1: install the NVIDIA driver on the node; name the"
         " RuntimeClass of NVIDIA's container runtime in plugin.runtimeClassName of the policy, or make that"
         " runtime the node's default one and delete this node's plugin pod so that it is created again; or"
-        " set"
-        " devices.source to what the node has",
+        " set devices.source to what the node has",
         stops_cards=True,
     ),
     18: _Fault(
@@ -107,8 +106,8 @@ HUNG = Problem(
 )
 
 _CARD_FAULTS: Mapping[int, str] = {
-    4: "the plugin may not talk to it: let its pod have all of /dev/nvidia*, by NVIDIA's container runtime",
-    7: "NVML has an answer that is too long for this version: upgrade gpushare",
+    4: "the plugin has no access to it: give its pod all of /dev/nvidia*, by NVIDIA's container runtime",
+    7: "NVML's answer is too long for this version: upgrade gpushare",
     8: "its power cable is not connected as it must be: connect it",
     10: "it does not answer in time: look for Xid messages in the node's kernel log",
     11: "its interrupts do not arrive: look for Xid messages in the node's kernel log, reboot the node",

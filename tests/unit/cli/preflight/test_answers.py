@@ -289,7 +289,7 @@ def test_cards_of_others_are_not_nvidias(labels: dict[str, str]) -> None:
 
 def test_a_node_that_offers_none_has_none() -> None:
     nodes = [node(capacity={"nvidia.com/gpu": "0"}, labels={"nvidia.com/gpu.present": "false"})]
-    assert answer("cards", preflight_facts(nodes=nodes)).found == "no node is known to have cards of NVIDIA's"
+    assert answer("cards", preflight_facts(nodes=nodes)).found == "no node is known to have NVIDIA cards"
 
 
 def test_nodes_that_the_sample_policy_would_leave_out_are_named() -> None:
