@@ -215,6 +215,29 @@ async def test_a_row_of_the_table_stays_while_others_change(tab: Tab, cluster: W
         await tab.until("document.querySelector('.scroll').scrollTop < 1000")
 
 
+async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: WebCluster) -> None:
+    """A browser makes six to an address: a seventh page would show nothing."""
+    see = (
+        "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
+    )
+    see += " document.dispatchEvent(new Event('visibilitychange')); }"
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        async with asyncio.timeout(10):
+            await page.publication.wanted.wait()
+        await tab.evaluate(f"({see})(true)")
+        async with asyncio.timeout(30):
+            while page.publication.wanted.is_set():
+                page.publication.publish(extra=str(time.monotonic()).encode())
+                await asyncio.sleep(0.05)
+        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
+        await tab.evaluate(f"({see})(false)")
+        await tab.until("document.querySelector('#figures').innerText.includes('11/48')", within=10)
+        assert await tab.evaluate("document.getElementById('banner').hidden")
+        assert tab.complaints() == []
+
+
 async def test_what_is_not_renewed_is_marked_as_old(tab: Tab, cluster: WebCluster) -> None:
     async with served(cluster) as page:
         await tab.open(page.guard.url)

@@ -249,7 +249,10 @@ class Page {
   detail() {
     const close = () => this.go({ why: "", card: "" });
     const { card: id, why } = this.view;
-    document.body.classList.toggle("detailed", Boolean(why || id));
+    const [name, index] = id.split("/");
+    const card = this.cluster.nodes.get(name)?.cards.find((each) => String(each.index) === index);
+    // Not for a card that is not there: nothing would stand in the place of the problems.
+    document.body.classList.toggle("detailed", Boolean(why || card));
     if (why && this.asked) {
       const { asked } = this;
       showWhy(why, asked.answer, close, () => {
@@ -258,8 +261,6 @@ class Page {
       });
       return;
     }
-    const [name, index] = id.split("/");
-    const card = this.cluster.nodes.get(name)?.cards.find((each) => String(each.index) === index);
     if (card) showCard(card, (namespace, pod) => this.go({ why: `${namespace}/${pod}` }), close);
     else hideDetail();
   }

@@ -178,7 +178,7 @@ test("the made-up cluster is the same each time, and adds up", () => {
 });
 
 test("amounts read as the command line writes them", () => {
-  assert.deepEqual([memory(24 * GIB), memory(1.5 * GIB), memory(0), memory(1234 * GIB)], ["24Gi", "1.5Gi", "0", "1.2Ti"]);
+  assert.deepEqual([memory(24 * GIB), memory(1.5 * GIB), memory(0), memory(1234 * GIB), memory(1000.5 * GIB)], ["24Gi", "1.5Gi", "0", "1.2Ti", "1000.5Gi"]);
   assert.deepEqual([age(45_000), age(12 * 60_000), age(200 * 60_000), age(50 * 3600_000)], ["45s", "12m", "3h20m", "2d"]);
   assert.deepEqual([counted(1, "node"), counted(5000, "node"), percent(1, 3)], ["1 node", "5,000 nodes", "33%"]);
 });
