@@ -27,7 +27,8 @@ READY = "document.querySelectorAll('#figures dd').length === 4 && gpusharePage.c
 
 async def figures(tab: Tab) -> list[str]:
     found: list[str] = await tab.evaluate(
-        "[...document.querySelectorAll('#figures > div')].map((e) => e.innerText.replace(/\\n/g, ' '))"
+        "[...document.querySelectorAll('#figures > div')].map((e) => ['dd', 'dt'].map("
+        "(part) => e.querySelector(part).innerText).join(' '))"
     )
     return found
 
@@ -179,12 +180,74 @@ async def test_the_table_is_for_keyboards_and_screen_readers(tab: Tab, cluster: 
         await tab.press("Enter")
         await tab.until("!document.getElementById('detail').hidden")
         await tab.click(".c-held button")
-        await tab.until("document.querySelector('[aria-sort=ascending]')?.innerText.startsWith('Held')")
+        await tab.until("document.querySelector('[aria-sort=descending]')?.innerText.startsWith('Held')")
         nameless: list[str] = await tab.evaluate(
             "[...document.querySelectorAll('button, select, input, canvas')].filter((e) => !(e.innerText"
             " || e.ariaLabel || e.labels?.[0]?.innerText || e.ariaHidden)).map((e) => e.outerHTML)"
         )
         assert nameless == []
+
+
+async def test_a_row_of_the_table_stays_while_others_change(tab: Tab, cluster: WebCluster) -> None:
+    """Its text can be marked, and it keeps the focus when it is scrolled out of sight."""
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}?demo=600#view=table")
+        await tab.until(READY)
+        await tab.evaluate(
+            "gpusharePage.feed.demo.change = () => ({ version: 2, nodes: [], removed: [], parts: {} })"
+        )
+        await tab.evaluate("gpusharePage.table.focus()")
+        await tab.press("ArrowDown")
+        stayed = await tab.evaluate(
+            "(() => { const rows = [...document.querySelectorAll('.row')], { cluster } = gpusharePage;"
+            " const { name } = cluster.ordered[1];"
+            " const nodes = [{ name, cards: [{ index: 0, uuid: 'GPU-0' }] }];"
+            " gpusharePage.draw(cluster.apply({ version: 3, removed: [], parts: {}, nodes }));"
+            " return rows.map((row) => row.isConnected); })()"
+        )
+        assert stayed[:8] == [True] * 8, "of the node before"
+        assert stayed[8] is False
+        focused = await tab.evaluate("document.activeElement.innerText")
+        await tab.evaluate("document.querySelector('.scroll').scrollTop = 20000")
+        await tab.until("document.querySelector('[data-at=\"700\"]')")
+        assert await tab.evaluate("document.activeElement.innerText") == focused
+        await tab.press("ArrowDown")
+        await tab.until("document.querySelector('.scroll').scrollTop < 1000")
+
+
+async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: WebCluster) -> None:
+    """A browser makes six to an address: a seventh page would show nothing."""
+    see = (
+        "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
+    )
+    see += " document.dispatchEvent(new Event('visibilitychange')); }"
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        async with asyncio.timeout(10):
+            await page.publication.wanted.wait()
+        await tab.evaluate(f"({see})(true)")
+        async with asyncio.timeout(30):
+            while page.publication.wanted.is_set():
+                page.publication.publish(extra=str(time.monotonic()).encode())
+                await asyncio.sleep(0.05)
+        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
+        await tab.evaluate(f"({see})(false)")
+        await tab.until("document.querySelector('#figures').innerText.includes('11/48')", within=10)
+        assert await tab.evaluate("document.getElementById('banner').hidden")
+        assert tab.complaints() == []
+
+
+async def test_what_is_not_renewed_is_marked_as_old(tab: Tab, cluster: WebCluster) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        assert await tab.evaluate("document.getElementById('banner').hidden")
+        await tab.evaluate("(() => { const now = Date.now; Date.now = () => now() + 120_000; })()")
+        await tab.until("document.getElementById('banner').innerText.includes('Nothing new is heard')")
+        assert "Figures are of" in await tab.text("#banner")
+        alert = await tab.text("[role=alert]")
+        assert alert == "Nothing new is heard", "a screen reader would say the age each second"
 
 
 async def test_dark_and_light_follow_the_system_until_one_is_chosen(tab: Tab, cluster: WebCluster) -> None:

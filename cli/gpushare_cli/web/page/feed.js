@@ -31,14 +31,21 @@ class ServerFeed {
    * @param {(gone: boolean) => void} onLink whether nobody answers any more
    */
   start(onMessage, onLink) {
-    const again = () => setTimeout(() => this.start(onMessage, onLink), AGAIN_MILLISECONDS);
     this.#snapshot(onMessage).then(
-      () => this.#follow(onMessage, onLink, again),
+      () => this.#follow(onMessage, onLink),
       () => {
         onLink(true);
-        again();
+        this.#again(onMessage, onLink);
       },
     );
+  }
+
+  /**
+   * @param {(message: Message) => void} onMessage
+   * @param {(gone: boolean) => void} onLink
+   */
+  #again(onMessage, onLink) {
+    setTimeout(() => this.start(onMessage, onLink), AGAIN_MILLISECONDS);
   }
 
   /** @param {(message: Message) => void} onMessage */
@@ -49,21 +56,30 @@ class ServerFeed {
   }
 
   /**
+   * Follows while the page is seen. A browser makes six connections to an address: pages that nobody sees leave
+   * theirs to others.
    * @param {(message: Message) => void} onMessage
    * @param {(gone: boolean) => void} onLink
-   * @param {() => void} again
    */
-  #follow(onMessage, onLink, again) {
+  #follow(onMessage, onLink) {
+    if (document.hidden) {
+      document.addEventListener("visibilitychange", () => this.#follow(onMessage, onLink), { once: true });
+      return;
+    }
     const events = new EventSource(`events?since=${this.#version}`);
+    const hide = () => end(() => this.#follow(onMessage, onLink));
+    const end = (/** @type {() => void} */ next) => {
+      events.close();
+      document.removeEventListener("visibilitychange", hide);
+      next();
+    };
+    document.addEventListener("visibilitychange", hide);
     events.onopen = () => onLink(false);
     events.onmessage = (event) => this.#take(/** @type {Message} */ (JSON.parse(event.data)), onMessage);
-    events.addEventListener("reset", () => {
-      events.close();
-      this.start(onMessage, onLink);
-    });
+    events.addEventListener("reset", () => end(() => this.start(onMessage, onLink)));
     events.onerror = () => {
       onLink(true);
-      if (events.readyState === EventSource.CLOSED) again();
+      if (events.readyState === EventSource.CLOSED) end(() => this.#again(onMessage, onLink));
     };
   }
 

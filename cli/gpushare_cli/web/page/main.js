@@ -2,11 +2,12 @@
 
 import { feedOf } from "./feed.js";
 import { CHOICES, NO_GROUP, readView, writeView } from "./state/address.js";
-import { Cluster, matcher, namespaces, racks, sums } from "./state/model.js";
+import { Cluster, ORDER, matcher, namespaces, places, racks, sums } from "./state/model.js";
+import { counted } from "./state/text.js";
 import { cardLines, drawBox } from "./view/cells.js";
 import { button, byId, el, fill } from "./view/dom.js";
 import { CardMap } from "./view/map.js";
-import { DARK, LIGHT, Palette } from "./view/palette.js";
+import { COLORS, DARK, LIGHT, Palette } from "./view/palette.js";
 import { hideDetail, showCard, showFigures, showFreshness, showProblems, showWaiting, showWhy } from "./view/panels.js";
 import { CardTable } from "./view/table.js";
 
@@ -32,8 +33,11 @@ const NAMES = {
 };
 /** @type {Array<[string, string]>} */
 const SHOWN = [["all", "all"], ["free", "with room"], ["held", "held"], ["empty", "empty"], ["problem", "with a problem"]];
-const THEMES = ["auto", "light", "dark"];
+/** @type {Record<string, string>} */
+const THEMES = { auto: "as the system has them", light: "light", dark: "dark" };
 const TYPING_MILLISECONDS = 120;
+/** Of the namespaces to choose from; the others can be found by typing. */
+const MAX_NAMESPACES = 500;
 
 class Page {
   cluster = new Cluster();
@@ -45,7 +49,10 @@ class Page {
   /** Of the namespaces that hold units, those with most memory first. */
   /** @type {string[]} */
   names = [];
-  /** The version of the cluster from which they are. */
+  /** Those that have a colour, by its place. */
+  /** @type {string[]} */
+  colored = [];
+  /** The version of the cluster from which both are. */
   namesOf = -1;
   /** @type {{pod: string, answer: WhyAnswer | Error | null} | null} */
   asked = null;
@@ -98,7 +105,8 @@ class Page {
     });
     const theme = byId("theme", HTMLButtonElement);
     theme.addEventListener("click", () => {
-      const next = THEMES[(THEMES.indexOf(this.theme) + 1) % THEMES.length];
+      const names = Object.keys(THEMES);
+      const next = names[(names.indexOf(this.theme) + 1) % names.length];
       document.documentElement.dataset.theme = next;
       try {
         localStorage.setItem("gpushare-theme", next);
@@ -126,7 +134,8 @@ class Page {
   /** @param {KeyboardEvent} event */
   typed(event) {
     if (event.key === "Escape" && (this.view.why || this.view.card)) this.go({ why: "", card: "" });
-    if (event.key === "/" && !(document.activeElement instanceof HTMLInputElement)) {
+    const isTyping = document.activeElement instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey;
+    if (event.key === "/" && !isTyping) {
       event.preventDefault();
       byId("query", HTMLInputElement).focus();
     }
@@ -185,6 +194,7 @@ class Page {
     const matches = matcher(view);
     if (this.namesOf !== cluster.version) {
       this.names = namespaces(cluster.nodes.values());
+      this.colored = places(this.colored, this.names, COLORS);
       this.namesOf = cluster.version;
     }
     this.selects();
@@ -192,7 +202,9 @@ class Page {
       for (const made of byId(id, HTMLElement).children) made.setAttribute("aria-pressed", String(made instanceof HTMLElement && made.dataset.value === value));
     }
     document.documentElement.classList.toggle("dark", this.isDark);
-    byId("theme", HTMLButtonElement).textContent = { auto: "Auto", light: "Light", dark: "Dark" }[this.theme] ?? "Auto";
+    const theme = byId("theme", HTMLButtonElement);
+    theme.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[this.theme] ?? "Auto";
+    theme.setAttribute("aria-label", `Colours: ${THEMES[this.theme] ?? THEMES.auto}`);
     showFigures(sums(cluster.nodes.values(), matches), cluster, matches !== null);
     showFreshness(cluster, this.isGone);
     const why = (/** @type {string} */ namespace, /** @type {string} */ name) => this.go({ why: `${namespace}/${name}` });
@@ -216,12 +228,14 @@ class Page {
     const short = (/** @type {string} */ label) => label.slice(label.lastIndexOf("/") + 1);
     /** @type {Array<[string, string]>} */
     const labels = title.groupLabels.map((label) => [label, short(label)]);
+    if (this.group && !title.groupLabels.includes(this.group)) labels.push([this.group, short(this.group)]);
     fill(byId("group", HTMLSelectElement), [[NO_GROUP, "no label"], ...labels], this.group || NO_GROUP);
-    /** @type {Array<[string, string]>} */
-    const names = this.names.slice(0, 500).map((name) => [name, name]);
     const { namespace } = this.view;
-    if (namespace && !this.names.includes(namespace)) names.push([namespace, namespace]);
-    fill(byId("namespace", HTMLSelectElement), [["", "all"], ...names], namespace);
+    const names = new Set(this.names.slice(0, MAX_NAMESPACES));
+    if (namespace) names.add(namespace);
+    // By name: in an order that changes each second nobody could choose one.
+    const sorted = [...names].sort(ORDER.compare);
+    fill(byId("namespace", HTMLSelectElement), [["", "all"], ...sorted.map((name) => /** @type {[string, string]} */ ([name, name]))], namespace);
     byId("show", HTMLSelectElement).value = this.view.show;
   }
 
@@ -235,7 +249,10 @@ class Page {
   detail() {
     const close = () => this.go({ why: "", card: "" });
     const { card: id, why } = this.view;
-    document.body.classList.toggle("detailed", Boolean(why || id));
+    const [name, index] = id.split("/");
+    const card = this.cluster.nodes.get(name)?.cards.find((each) => String(each.index) === index);
+    // Not for a card that is not there: nothing would stand in the place of the problems.
+    document.body.classList.toggle("detailed", Boolean(why || card));
     if (why && this.asked) {
       const { asked } = this;
       showWhy(why, asked.answer, close, () => {
@@ -244,8 +261,6 @@ class Page {
       });
       return;
     }
-    const [name, index] = id.split("/");
-    const card = this.cluster.nodes.get(name)?.cards.find((each) => String(each.index) === index);
     if (card) showCard(card, (namespace, pod) => this.go({ why: `${namespace}/${pod}` }), close);
     else hideDetail();
   }
@@ -266,12 +281,13 @@ class Page {
     byId("colors", HTMLElement).hidden = !isMap;
     byId("table", HTMLElement).hidden = isMap;
     if (!isMap) {
+      this.point(null, 0, 0);
       const cards = cluster.ordered.flatMap((node) => (matches ? node.cards.filter(matches) : node.cards));
       this.table.show(cards, view.sort, this.group);
       return;
     }
-    const palette = new Palette(this.isDark ? DARK : LIGHT, view.color, this.names);
-    byId("canvas", HTMLCanvasElement).setAttribute("aria-label", `Map of ${cluster.nodes.size} nodes, coloured by ${NAMES[view.color]}`);
+    const palette = new Palette(this.isDark ? DARK : LIGHT, view.color, this.colored, this.names.length);
+    byId("canvas", HTMLCanvasElement).setAttribute("aria-label", `Map of ${counted(cluster.nodes.size, "node")}, coloured by ${NAMES[view.color]}`);
     this.map.show({ racks: racks(cluster.ordered, this.group), palette, matches, size: view.size, selected: view.card }, changed);
     this.legend(palette);
   }

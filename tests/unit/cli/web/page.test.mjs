@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const PAGE = "../../../../cli/gpushare_cli/web/page";
-const { Cluster, matcher, namespaces, racks, sums } = await import(`${PAGE}/state/model.js`);
+const { Cluster, matcher, namespaces, places, racks, sums } = await import(`${PAGE}/state/model.js`);
 const { FIRST_VIEW, readView, writeView } = await import(`${PAGE}/state/address.js`);
 const { cardAt, layoutOf } = await import(`${PAGE}/state/layout.js`);
 const { Demo } = await import(`${PAGE}/state/demo.js`);
@@ -96,6 +96,14 @@ test("namespaces are those with most memory first", () => {
   assert.deepEqual(namespaces(cluster().nodes.values()), ["ml", "web"]);
 });
 
+test("a namespace keeps its colour while it is among the largest", () => {
+  const first = places([], ["a", "b", "c", "d", "e"], 2);
+  assert.deepEqual(first, ["a", "b"]);
+  assert.deepEqual(places(first, ["c", "b", "a", "d"], 2), ["a", "b"]);
+  assert.deepEqual(places(first, ["c", "d", "e", "b", "a"], 2), ["c", "b"]);
+  assert.deepEqual(places(first, ["b"], 2), ["", "b"]);
+});
+
 test("the address has the view, and nothing that is as at first", () => {
   assert.equal(writeView(FIRST_VIEW), "");
   const view = { ...FIRST_VIEW, color: "class", query: "a b&c=d#", why: "ns/pod" };
@@ -139,6 +147,16 @@ test("what is at a place is the card that is drawn there", () => {
   }
 });
 
+test("beside the last card of a line there is none", () => {
+  const layout = layoutOf(racks(new ClusterOf(3).ordered, ""), 700, 900, "fit");
+  const { geometry } = layout;
+  assert.ok(geometry.line < 8, "a node has several lines");
+  const [column] = layout.columns;
+  column.width += 200;
+  const beside = column.x + geometry.label + geometry.line * (geometry.cell + geometry.gap) + 5;
+  assert.equal(cardAt(layout, beside, column.y + geometry.title + 5), null);
+});
+
 test("columns of a layout do not overlap", () => {
   const layout = layoutOf(racks(new ClusterOf(500).ordered, "topology.kubernetes.io/rack"), 800, 600, "medium");
   layout.columns.forEach((one, at) => {
@@ -160,7 +178,7 @@ test("the made-up cluster is the same each time, and adds up", () => {
 });
 
 test("amounts read as the command line writes them", () => {
-  assert.deepEqual([memory(24 * GIB), memory(1.5 * GIB), memory(0), memory(1234 * GIB)], ["24Gi", "1.5Gi", "0", "1.2Ti"]);
+  assert.deepEqual([memory(24 * GIB), memory(1.5 * GIB), memory(0), memory(1234 * GIB), memory(1000.5 * GIB)], ["24Gi", "1.5Gi", "0", "1.2Ti", "1000.5Gi"]);
   assert.deepEqual([age(45_000), age(12 * 60_000), age(200 * 60_000), age(50 * 3600_000)], ["45s", "12m", "3h20m", "2d"]);
   assert.deepEqual([counted(1, "node"), counted(5000, "node"), percent(1, 3)], ["1 node", "5,000 nodes", "33%"]);
 });

@@ -183,7 +183,8 @@ export function cardAt(layout, x, y) {
     if (dx < 0 || dy < 0 || x >= column.x + column.width || y >= column.y + column.height) continue;
     const node = column.nodes[Math.floor(dy / geometry.row)];
     const line = Math.floor((dy % geometry.row) / (geometry.height + geometry.gap));
-    return node?.cards[line * geometry.line + Math.floor(dx / (geometry.cell + geometry.gap))] ?? null;
+    const at = Math.floor(dx / (geometry.cell + geometry.gap));
+    return at < geometry.line ? (node?.cards[line * geometry.line + at] ?? null) : null;
   }
   return null;
 }

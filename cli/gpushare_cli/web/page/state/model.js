@@ -261,6 +261,21 @@ export function namespaces(nodes) {
 }
 
 /**
+ * Returns the namespaces that have a colour and a letter, by their places. A namespace keeps its place while it
+ * is among the largest, and somewhat below: two of nearly the same size would change colours all the time.
+ * @param {string[]} before
+ * @param {string[]} names those with most memory first
+ * @param {number} count of colours
+ * @returns {string[]} empty: a place that is free
+ */
+export function places(before, names, count) {
+  const near = new Set(names.slice(0, 2 * count));
+  const kept = before.filter((name) => near.has(name));
+  const next = names.filter((name) => !kept.includes(name)).values();
+  return Array.from({ length: count }, (_, at) => (near.has(before[at] ?? "") ? (before[at] ?? "") : (next.next().value ?? "")));
+}
+
+/**
  * @typedef {{name: string, nodes: ClusterNode[]}} Rack
  */
 

@@ -1,4 +1,4 @@
-// Amounts, ages and numbers, as the command line writes them.
+// Amounts and numbers as the command line writes them; ages are shorter, for narrow columns.
 
 const NUMBER = new Intl.NumberFormat("en");
 /** @type {Array<[string, number]>} */
@@ -20,10 +20,7 @@ export function counted(count, noun) {
 /** @param {number} bytes */
 export function memory(bytes) {
   for (const [suffix, size] of SIZES) {
-    if (Math.abs(bytes) >= size) {
-      const amount = bytes / size;
-      return `${amount >= 100 ? number(Math.round(amount)) : Number(amount.toFixed(1))}${suffix}`;
-    }
+    if (Math.abs(bytes) >= size) return `${Number((bytes / size).toFixed(1))}${suffix}`;
   }
   return String(bytes);
 }

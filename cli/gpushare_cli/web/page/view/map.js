@@ -28,9 +28,13 @@ export class CardMap {
   #content = null;
   /** @type {Layout | null} */
   #layout = null;
-  /** @type {Map<Card, number>} until when a card is marked as changed, in milliseconds */
+  /** @type {Map<string, number>} IDs of cards -> until when they are marked as changed, in milliseconds */
   #flashes = new Map();
   #frame = 0;
+  #timer = 0;
+  /** Where the pointer is: on the canvas, and in the window. */
+  /** @type {{x: number, y: number, clientX: number, clientY: number} | null} */
+  #pointer = null;
   /** Milliseconds that the last drawing took. */
   lastDraw = 0;
 
@@ -40,13 +44,30 @@ export class CardMap {
    */
   constructor(onPoint, onChoose) {
     new ResizeObserver(() => this.#arrange()).observe(this.#holder);
-    this.#holder.addEventListener("scroll", () => this.#later());
-    this.#canvas.addEventListener("pointermove", (event) => onPoint(this.#at(event), event.clientX, event.clientY));
-    this.#canvas.addEventListener("pointerleave", () => onPoint(null, 0, 0));
+    this.onPoint = onPoint;
+    this.#holder.addEventListener("scroll", () => {
+      this.#later();
+      this.#pointed();
+    });
+    this.#canvas.addEventListener("pointermove", ({ offsetX: x, offsetY: y, clientX, clientY }) => {
+      this.#pointer = { x, y, clientX, clientY };
+      this.#pointed();
+    });
+    this.#canvas.addEventListener("pointerleave", () => {
+      this.#pointer = null;
+      onPoint(null, 0, 0);
+    });
     this.#canvas.addEventListener("click", (event) => {
-      const card = this.#at(event);
+      const card = this.#at(event.offsetX, event.offsetY);
       if (card) onChoose(card);
     });
+  }
+
+  /** What is under the pointer may change while the pointer rests. */
+  #pointed() {
+    if (!this.#pointer) return;
+    const { x, y, clientX, clientY } = this.#pointer;
+    this.onPoint(this.#at(x, y), clientX, clientY);
   }
 
   /**
@@ -56,9 +77,10 @@ export class CardMap {
   show(content, changed = []) {
     this.#content = content;
     if (changed.length <= MAX_FLASHES && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
-      for (const card of changed) this.#flashes.set(card, performance.now() + FLASH_MILLISECONDS);
+      for (const card of changed) this.#flashes.set(card.id, performance.now() + FLASH_MILLISECONDS);
     }
     this.#arrange();
+    this.#pointed();
   }
 
   #arrange() {
@@ -106,22 +128,23 @@ export class CardMap {
   /** @param {Drawing} drawing */
   #drawFlashes(drawing) {
     const now = performance.now();
-    for (const [card, until] of this.#flashes) {
-      if (until <= now) this.#flashes.delete(card);
+    for (const [id, until] of this.#flashes) {
+      if (until <= now) this.#flashes.delete(id);
     }
+    clearTimeout(this.#timer);
     if (!this.#flashes.size) return;
-    drawing.rings(new Set(this.#flashes.keys()), this.#content?.palette.theme.news ?? "");
-    setTimeout(() => this.#later(), 200);
+    drawing.rings(new Set(this.#flashes.keys()), drawing.content.palette.theme.news);
+    this.#timer = setTimeout(() => this.#later(), Math.min(...this.#flashes.values()) - now);
   }
 
   /**
-   * @param {MouseEvent} event
+   * @param {number} x of the canvas
+   * @param {number} y of the canvas
    * @returns {Card | null}
    */
-  #at(event) {
+  #at(x, y) {
     if (!this.#layout) return null;
-    const x = event.offsetX - PAD + this.#holder.scrollLeft;
-    return cardAt(this.#layout, x, event.offsetY - PAD + this.#holder.scrollTop);
+    return cardAt(this.#layout, x - PAD + this.#holder.scrollLeft, y - PAD + this.#holder.scrollTop);
   }
 }
 
@@ -148,7 +171,7 @@ class Drawing {
     if (this.layout.geometry.label) for (const column of columns) this.#labels(column);
     if (this.layout.geometry.cell < BOX_FROM) this.#dots(columns);
     else for (const column of columns) this.#cells(column);
-    if (this.content.selected) this.#selected(columns);
+    if (this.content.selected) this.rings(new Set([this.content.selected]), this.content.palette.theme.ink);
   }
 
   /** @param {Column} column */
@@ -241,33 +264,22 @@ class Drawing {
     context.globalAlpha = 1;
   }
 
-  /** @param {Column[]} columns */
-  #selected(columns) {
-    /** @type {Set<Card>} */
-    const chosen = new Set();
-    for (const column of columns) {
-      for (const node of column.nodes) {
-        for (const card of node.cards) if (card.id === this.content.selected) chosen.add(card);
-      }
-    }
-    this.rings(chosen, this.content.palette.theme.ink);
-  }
-
   /**
-   * @param {Set<Card>} cards
+   * @param {Set<string>} ids of cards
    * @param {string} color
    */
-  rings(cards, color) {
+  rings(ids, color) {
     const { context } = this;
     const { cell, height } = this.layout.geometry;
     context.strokeStyle = color;
     context.lineWidth = cell < BOX_FROM ? 1.5 : 2;
     const around = cell < BOX_FROM ? 2 : 1.5;
-    const nodes = new Set([...cards].map((card) => card.node));
+    const names = new Set([...ids].map((id) => id.slice(0, id.lastIndexOf("/"))));
     for (const column of this.layout.columns) {
-      if (!column.nodes.some((node) => nodes.has(node))) continue;
+      if (!column.nodes.some((node) => names.has(node.name))) continue;
       this.#each(column, (card, x, y) => {
-        if (cards.has(card)) context.strokeRect(x - around, y - around, cell + 2 * around, height + 2 * around);
+        if (!names.has(card.node.name) || !ids.has(card.id)) return;
+        context.strokeRect(x - around, y - around, cell + 2 * around, height + 2 * around);
       });
     }
   }

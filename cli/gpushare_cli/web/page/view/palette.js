@@ -55,19 +55,23 @@ const CLASS_LETTERS = { Memory: "M", Slices: "S", Exclusive: "E", Mixed: "X" };
 /** @type {Record<string, [Look["pattern"], string]>} */
 const STATES = { Sick: ["cross", "S"], Cordoned: ["hollow", "C"], Closed: ["stripes", "N"] };
 const FIRST_LETTER = 65;
+/** How many namespaces have a colour. */
+export const COLORS = LIGHT.kinds.length;
 
 /** Says how each card looks, by what it is coloured by. */
 export class Palette {
   /**
    * @param {Theme} theme
    * @param {string} color held, used, health, class or namespace
-   * @param {string[]} namespaces those with most memory first
+   * @param {string[]} namespaces those that have a colour, by its place
+   * @param {number} total of namespaces
    */
-  constructor(theme, color, namespaces) {
+  constructor(theme, color, namespaces, total) {
     this.theme = theme;
     this.color = color;
-    this.namespaces = namespaces;
-    this.ranks = new Map(namespaces.slice(0, theme.kinds.length).map((name, rank) => [name, rank]));
+    this.ranks = new Map(namespaces.map((name, rank) => [name, rank]));
+    this.ranks.delete("");
+    this.others = total - this.ranks.size;
   }
 
   /**
@@ -145,9 +149,8 @@ export class Palette {
         look: { fill: this.ofNamespace(name), level: 1, letter: this.letter(name), pattern: "" },
         text: name,
       }));
-      const others = this.namespaces.length - known.length;
       const rest = { fill: theme.other, level: 1, letter: "", pattern: /** @type {const} */ ("") };
-      return others > 0 ? [...known, { look: rest, text: `${others} others` }] : known;
+      return this.others > 0 ? [...known, { look: rest, text: this.others === 1 ? "1 other" : `${this.others} others` }] : known;
     }
     /** @type {LegendEntry[]} */
     const steps = [0, 0.25, 0.5, 0.75, 1].map((level) => ({

@@ -13,8 +13,12 @@ import { button, byId, el, shown } from "./dom.js";
  */
 
 const MAX_WAITING = 300;
+/** So old figures are marked though nobody says that something is wrong: a round takes seconds. */
+const OLD_MILLISECONDS = 90_000;
 const MAX_PLACES = 12;
 const PLURALS = new Map([["policy", "policies"]]);
+/** Kinds of problems that the map can show. */
+const PLACES = ["card", "node"];
 
 /**
  * @param {Sums} sums
@@ -40,7 +44,7 @@ export function showFigures(sums, cluster, isPart) {
     [number(wrong), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
   ];
   byId("figures", HTMLElement).replaceChildren(
-    ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dd", {}, value), el("dt", {}, name))),
+    ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dt", {}, name), el("dd", {}, value))),
   );
   byId("where", HTMLElement).textContent = shown(cluster.parts.title.server);
 }
@@ -56,28 +60,37 @@ export function showFreshness(cluster, isGone) {
   const read = Date.parse(freshness.readAt);
   const time = Number.isNaN(read) ? "" : new Date(read).toLocaleTimeString("en-GB");
   const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(Date.now() - read)} ago.`;
-  const isOld = isGone || freshness.trouble !== "";
+  const isSilent = Date.now() - read > OLD_MILLISECONDS;
+  const isOld = isGone || isSilent || freshness.trouble !== "";
   document.body.classList.toggle("old", isOld);
   byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
   const said = isGone
-    ? ["Nobody answers", `${old} kubectl gpushare web has ended, or too many of its pages are open. Start it again.`, ""]
+    ? ["Nobody answers", old, "kubectl gpushare web has ended, or too many of its pages are open. Start it again.", ""]
     : freshness.trouble === "Login"
-      ? ["The login has expired", `${old} Log in again: the page goes on by itself.`, freshness.message]
+      ? ["The login has expired", old, "Log in again: the page goes on by itself.", freshness.message]
       : freshness.trouble
-        ? ["The API server is not reached", `${old} The page goes on by itself when it answers.`, freshness.message]
-        : title.unread.length
-          ? ["Not all could be read", title.unread.slice(0, 4).join(" "), ""]
-          : null;
+        ? ["The API server is not reached", old, "The page goes on by itself when it answers.", freshness.message]
+        : isSilent
+          ? ["Nothing new is heard", old, "kubectl gpushare web is paused, waits for the cluster, or is not connected any more.", ""]
+          : title.unread.length
+            ? ["Not all could be read", "", title.unread.slice(0, 4).join(" "), ""]
+            : null;
   banner.hidden = said === null;
   banner.className = isOld ? "alarm" : "";
-  const text = JSON.stringify(said);
-  if (said === null || banner.dataset.said === text) return;
-  banner.dataset.said = text;
-  banner.replaceChildren(
-    el("strong", {}, said[0]),
-    el("span", {}, said[1]),
-    ...(said[2] ? [el("small", {}, said[2])] : []),
-  );
+  if (said === null) return;
+  const [heading, when, remedy, detail] = said;
+  const text = JSON.stringify([heading, remedy, detail]);
+  if (banner.dataset.said !== text) {
+    banner.dataset.said = text;
+    banner.replaceChildren(
+      el("strong", { role: "alert" }, heading),
+      el("span", { class: "when" }),
+      el("span", {}, remedy),
+      ...(detail ? [el("small", {}, detail)] : []),
+    );
+  }
+  // Outside of what screen readers say at each change.
+  for (const each of banner.querySelectorAll(".when")) each.textContent = when;
 }
 
 /**
@@ -158,14 +171,14 @@ function problemItem(problem, onFind) {
   const total = problem.total ?? names.length;
   const plural = PLURALS.get(problem.kind) ?? `${problem.kind}s`;
   const subject = total === 0 ? "" : total === 1 ? `${problem.kind} ${names[0]}: ` : `${number(total)} ${plural}: `;
-  const places = total > 1 || problem.kind === "card" || problem.kind === "node" ? names.slice(0, MAX_PLACES) : [];
+  const places = PLACES.includes(problem.kind) ? names.slice(0, MAX_PLACES) : [];
   return el(
     "li",
     { class: `problem ${problem.severity}` },
     el("p", {}, el("b", {}, problem.severity), ` ${subject}${problem.sentence}`),
     ...(problem.detail ? [el("p", { class: "detail" }, problem.detail)] : []),
     ...(problem.command ? [command(problem.command)] : []),
-    ...(places.length && problem.kind !== "pod"
+    ...(places.length
       ? [
           el(
             "p",
@@ -230,7 +243,7 @@ export function showWhy(pod, answer, onClose, onAgain) {
     parts.push(el("p", { class: `answer ${isGood ? "good" : "bad"}` }, answer.answer));
     parts.push(...answer.lines.map(whyLine));
   }
-  if (answer !== null) parts.push(button("Ask again", onAgain, { class: "quiet" }));
+  parts.push(button("Ask again", () => answer !== null && onAgain(), { class: "quiet" }));
   replaceKept("detail", parts);
 }
 
@@ -282,11 +295,21 @@ function replaceKept(id, parts) {
   const made = el("div", {}, ...parts);
   if (section.firstElementChild?.isEqualNode(made)) return;
   const active = document.activeElement;
-  const focused = section.contains(active) ? active?.textContent : null;
+  const focused = section.contains(active) && active ? nameOf(active) : null;
   const top = section.querySelector(".list")?.scrollTop ?? 0;
   section.replaceChildren(made);
   const list = section.querySelector(".list");
   if (list) list.scrollTop = top;
   if (focused === null) return;
-  for (const each of section.querySelectorAll("button")) if (each.textContent === focused) each.focus();
+  for (const each of section.querySelectorAll("button")) {
+    if (nameOf(each) === focused) return each.focus({ preventScroll: true });
+  }
+}
+
+/**
+ * Returns by what a button is found again: the text of some has an age.
+ * @param {Element} made
+ */
+function nameOf(made) {
+  return made.getAttribute("data-pod") ?? made.getAttribute("aria-label") ?? made.textContent;
 }

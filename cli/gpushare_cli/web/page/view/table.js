@@ -1,13 +1,14 @@
 // The same as the map for those who search, copy, type, or listen: a row for each card, drawn as far as seen.
 
 import { ORDER } from "../state/model.js";
-import { memory } from "../state/text.js";
+import { counted, memory } from "../state/text.js";
 import { button, byId, el } from "./dom.js";
 
 /**
  * @typedef {import("../state/model.js").Card} Card
- * @typedef {{key: string, title: string, text: (card: Card) => string, isNumber?: boolean,
- *   value?: (card: Card) => number}} TableColumn
+ * @typedef {{key: string, title: string, text: (card: Card, group: string) => string, isNumber?: boolean,
+ *   value?: (card: Card) => number, isLargestFirst?: boolean}} TableColumn
+ *   ``text``: with the label of racks; ``isLargestFirst``: at the first click on its title
  */
 
 const ROW = 28;
@@ -18,7 +19,7 @@ const PAGE = 20;
 const COLUMNS = [
   { key: "node", title: "Node", text: (card) => card.node.name },
   { key: "card", title: "Card", text: (card) => String(card.index), isNumber: true, value: (card) => card.index },
-  { key: "rack", title: "Rack", text: () => "" },
+  { key: "rack", title: "Rack", text: (card, group) => card.node.groups[group] ?? "" },
   { key: "model", title: "Model", text: (card) => card.model },
   { key: "class", title: "Class", text: (card) => card.serves },
   { key: "state", title: "State", text: (card) => card.state },
@@ -27,27 +28,31 @@ const COLUMNS = [
     title: "Held",
     text: (card) => `${card.heldUnits}/${card.units}`,
     isNumber: true,
-    value: (card) => -card.held,
+    value: (card) => card.held,
+    isLargestFirst: true,
   },
   {
     key: "free",
     title: "Free",
     text: (card) => String(card.freeUnits),
     isNumber: true,
-    value: (card) => -card.freeUnits,
+    value: (card) => card.freeUnits,
+    isLargestFirst: true,
   },
   {
     key: "used",
     title: "Used",
     text: (card) => (card.usedBytes === null ? "?" : memory(card.usedBytes)),
     isNumber: true,
-    value: (card) => -(card.usedBytes ?? -1),
+    value: (card) => card.usedBytes ?? -1,
+    isLargestFirst: true,
   },
   {
     key: "pods",
     title: "Pods",
     text: (card) => card.holders.map((holder) => `${holder.namespace}/${holder.name}`).join(", "),
-    value: (card) => -card.holders.length,
+    value: (card) => card.holders.length,
+    isLargestFirst: true,
   },
 ];
 
@@ -62,6 +67,7 @@ export class CardTable {
   #body = el("div", { role: "rowgroup", class: "body" });
   #scroll = el("div", { class: "scroll", role: "table", "aria-label": "All cards" });
   #status = el("span", { role: "status" });
+  #count = "";
 
   /**
    * @param {(key: string) => void} onSort
@@ -76,6 +82,10 @@ export class CardTable {
     this.#holder.replaceChildren(el("p", { class: "bar" }, this.#status, copy), this.#scroll);
     this.#scroll.addEventListener("scroll", () => this.#draw());
     this.#scroll.addEventListener("keydown", (event) => this.#typed(event));
+    // Not on each row: one that is replaced between press and release of a button gets no click.
+    this.#body.addEventListener("click", (event) => {
+      if (!getSelection()?.toString()) this.#choose(Math.floor((event.clientY - this.#body.getBoundingClientRect().top) / ROW));
+    });
     new ResizeObserver(() => this.#draw()).observe(this.#scroll);
   }
 
@@ -85,13 +95,17 @@ export class CardTable {
    * @param {string} group label of racks
    */
   show(cards, sort, group) {
+    const current = sort === this.#sort ? this.#cards[this.#current] : undefined;
+    if (!current) this.#current = 0;
     this.#sort = sort;
     this.#group = group;
     this.#cards = sorted(cards, sort, group);
-    this.#current = Math.min(this.#current, Math.max(0, cards.length - 1));
+    const at = current ? this.#cards.findIndex((card) => card.index === current.index && card.node.name === current.node.name) : -1;
+    this.#current = at >= 0 ? at : Math.min(this.#current, Math.max(0, cards.length - 1));
     this.#scroll.setAttribute("aria-rowcount", String(cards.length + 1));
     this.#body.style.height = `${cards.length * ROW}px`;
-    this.#status.textContent = cards.length === 1 ? "1 card" : `${cards.length.toLocaleString("en")} cards`;
+    const count = counted(cards.length, "card");
+    if (this.#count !== count) this.#status.textContent = this.#count = count;
     this.#heads();
     this.#draw();
   }
@@ -102,18 +116,20 @@ export class CardTable {
   }
 
   #heads() {
-    const wasFocused = document.activeElement?.closest(".head") ? document.activeElement.textContent : null;
+    if (this.#head.dataset.sort === this.#sort) return;
+    this.#head.dataset.sort = this.#sort;
+    const wasFocused = this.#head.contains(document.activeElement) ? document.activeElement?.textContent : null;
     this.#head.replaceChildren(
       ...COLUMNS.map((column) => {
         const isSorted = this.#sort.replace("-", "") === column.key;
-        const direction = this.#sort.startsWith("-") ? "descending" : "ascending";
+        const isDescending = this.#sort.startsWith("-") !== (column.isLargestFirst ?? false);
         const next = isSorted && !this.#sort.startsWith("-") ? `-${column.key}` : column.key;
         return el(
           "div",
           {
             role: "columnheader",
             class: `c-${column.key}${column.isNumber ? " number" : ""}`,
-            "aria-sort": isSorted ? direction : null,
+            "aria-sort": !isSorted ? null : isDescending ? "descending" : "ascending",
           },
           button(column.title, () => this.onSort(next), {}),
         );
@@ -122,13 +138,27 @@ export class CardTable {
     for (const made of this.#head.querySelectorAll("button")) if (made.textContent === wasFocused) made.focus();
   }
 
+  /** Rows that are the same stay, with what is marked in them; that with the focus stays though it is not seen. */
   #draw() {
     const first = Math.max(0, Math.floor(this.#scroll.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.#cards.length, first + Math.ceil(this.#scroll.clientHeight / ROW) + 2 * BEYOND);
     const hadFocus = this.#body.contains(document.activeElement);
-    const rows = [];
-    for (let at = first; at < last; at += 1) rows.push(this.#row(at));
-    this.#body.replaceChildren(...rows);
+    const places = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index);
+    if (this.#cards.length && this.#current < first) places.unshift(this.#current);
+    if (this.#current >= last && this.#current < this.#cards.length) places.push(this.#current);
+    const before = new Map([...this.#body.children].map((row) => [row.getAttribute("data-at"), row]));
+    const rows = places.map((at) => {
+      const [made, known] = [this.#row(at), before.get(String(at))];
+      known?.setAttribute("tabindex", at === this.#current ? "0" : "-1");
+      return known?.isEqualNode(made) ? known : made;
+    });
+    const kept = new Set(rows);
+    for (const row of before.values()) if (!kept.has(row)) row.remove();
+    let next = this.#body.firstElementChild;
+    for (const row of rows) {
+      if (row === next) next = next.nextElementSibling;
+      else this.#body.insertBefore(row, next);
+    }
     if (hadFocus) this.#focusRow(false);
   }
 
@@ -148,21 +178,20 @@ export class CardTable {
         el(
           "div",
           { role: "cell", class: `c-${column.key}${column.isNumber ? " number" : ""}` },
-          column.key === "rack" ? (card.node.groups[this.#group] ?? "") : column.text(card),
+          column.text(card, this.#group),
         ),
       ),
     );
     row.style.top = `${at * ROW}px`;
-    row.addEventListener("click", () => {
-      if (!getSelection()?.toString()) this.#choose(at);
-    });
     return row;
   }
 
   /** @param {number} at */
   #choose(at) {
+    const card = this.#cards[at];
+    if (!card) return;
     this.#current = at;
-    this.onChoose(this.#cards[at]);
+    this.onChoose(card);
   }
 
   /** @param {KeyboardEvent} event */
@@ -189,14 +218,9 @@ export class CardTable {
   }
 
   async #copy() {
-    const columns = COLUMNS;
-    const lines = this.#cards.map((card) =>
-      columns
-        .map((column) => (column.key === "rack" ? (card.node.groups[this.#group] ?? "") : column.text(card)))
-        .join("\t"),
-    );
-    await navigator.clipboard.writeText([columns.map((column) => column.title).join("\t"), ...lines].join("\n"));
-    this.#status.textContent = `${this.#cards.length.toLocaleString("en")} rows copied`;
+    const lines = this.#cards.map((card) => COLUMNS.map((column) => column.text(card, this.#group)).join("\t"));
+    await navigator.clipboard.writeText([COLUMNS.map((column) => column.title).join("\t"), ...lines].join("\n"));
+    this.#status.textContent = `${this.#count}, ${counted(lines.length, "row")} copied`;
   }
 }
 
@@ -210,11 +234,11 @@ export function sorted(cards, sort, group) {
   const isBackwards = sort.startsWith("-");
   const column = COLUMNS.find((each) => each.key === sort.replace("-", "")) ?? COLUMNS[0];
   if (column.key === "node") return isBackwards ? [...cards].reverse() : cards;
-  const { value } = column;
-  const text = column.key === "rack" ? (/** @type {Card} */ card) => card.node.groups[group] ?? "" : column.text;
+  const { value, text } = column;
+  const sign = column.isLargestFirst ? -1 : 1;
   const order = value
-    ? (/** @type {Card} */ one, /** @type {Card} */ other) => value(one) - value(other)
-    : (/** @type {Card} */ one, /** @type {Card} */ other) => ORDER.compare(text(one), text(other));
+    ? (/** @type {Card} */ one, /** @type {Card} */ other) => sign * (value(one) - value(other))
+    : (/** @type {Card} */ one, /** @type {Card} */ other) => ORDER.compare(text(one, group), text(other, group));
   const found = [...cards].sort(order);
   return isBackwards ? found.reverse() : found;
 }
