@@ -34,6 +34,10 @@ class WebCluster:
     )
     refused: int = 0
     """Status of every answer; 0: none is refused."""
+    unwatched: bool = False
+    """Whether nobody may watch."""
+    silent: bool = False
+    """Whether what is asked gets no answer at all."""
     asked: list[str] = field(default_factory=list)
     """Paths."""
     _version: int = 1
@@ -83,9 +87,12 @@ class WebCluster:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
-        if self.refused:
-            body = {"kind": "Status", "code": self.refused, "reason": "Test", "message": "refused"}
-            return web.json_response(body, status=self.refused)
+        if self.silent:
+            await asyncio.Event().wait()
+        is_refused = self.unwatched and "watch" in request.query
+        if status := self.refused or (403 if is_refused else 0):
+            body = {"kind": "Status", "code": status, "reason": "Test", "message": "refused"}
+            return web.json_response(body, status=status)
         if request.path == "/version":
             return web.json_response({"gitVersion": "v1.36.3"})
         namespaced = request.path.removeprefix("/api/v1/namespaces/")

@@ -1,6 +1,7 @@
 """What stands beside the map: pods that wait, problems, and how fresh all of it is."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -48,13 +49,28 @@ class PageProblem(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     command: str = ""
 
 
+class Trouble(StrEnum):
+    """Why the figures are not of now."""
+
+    LOGIN = "Login"
+    """The login has expired."""
+    UNREACHABLE = "Unreachable"
+    """The API server is."""
+    UNREAD = "Unread"
+    """The API server answers, and does not show GPUShareNodes."""
+    LATE = "Late"
+    """A round of reading takes long."""
+    PAUSED = "Paused"
+    """Nobody has looked."""
+
+
 class Freshness(Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether the figures are of now."""
 
     read_at: str = ""
     """RFC 3339: when all was read last; empty: never yet."""
     trouble: str = ""
-    """Empty: none. Else Login or Unreachable: since ``read_at`` nothing could be read."""
+    """Empty: none. Else a ``Trouble``: the figures are of ``read_at``, and old."""
     message: str = ""
     """What went wrong, and what to do."""
 

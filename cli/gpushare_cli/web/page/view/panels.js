@@ -14,6 +14,17 @@ import { button, byId, el, shown } from "./dom.js";
 
 const MAX_WAITING = 300;
 const MAX_PLACES = 12;
+const MAX_UNREAD = 4;
+const GOES_ON = "The page goes on by itself when it answers.";
+/** What is said where the figures are old, by why they are. */
+/** @type {Record<string, {title: string, advice: string}>} */
+const TROUBLES = {
+  Login: { title: "The login has expired", advice: "Log in again: the page goes on by itself." },
+  Unreachable: { title: "The API server is not reached", advice: GOES_ON },
+  Unread: { title: "The API server does not show GPUShareNodes", advice: "The page goes on by itself when it does." },
+  Late: { title: "The API server has not answered yet", advice: GOES_ON },
+  Paused: { title: "The figures are old", advice: "They are being read again." },
+};
 const PLURALS = new Map([["policy", "policies"]]);
 
 /**
@@ -59,15 +70,14 @@ export function showFreshness(cluster, isGone) {
   const isOld = isGone || freshness.trouble !== "";
   document.body.classList.toggle("old", isOld);
   byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
+  const trouble = TROUBLES[freshness.trouble] ?? TROUBLES.Unreachable;
   const said = isGone
     ? ["Nobody answers", `${old} kubectl gpushare web has ended, or too many of its pages are open. Start it again.`, ""]
-    : freshness.trouble === "Login"
-      ? ["The login has expired", `${old} Log in again: the page goes on by itself.`, freshness.message]
-      : freshness.trouble
-        ? ["The API server is not reached", `${old} The page goes on by itself when it answers.`, freshness.message]
-        : title.unread.length
-          ? ["Not all could be read", title.unread.slice(0, 4).join(" "), ""]
-          : null;
+    : freshness.trouble
+      ? [trouble.title, `${old} ${trouble.advice}`, freshness.message]
+      : title.unread.length
+        ? ["Not all could be read", unreadText(title.unread), ""]
+        : null;
   banner.hidden = said === null;
   banner.className = isOld ? "alarm" : "";
   const text = JSON.stringify(said);
@@ -78,6 +88,12 @@ export function showFreshness(cluster, isGone) {
     el("span", {}, said[1]),
     ...(said[2] ? [el("small", {}, said[2])] : []),
   );
+}
+
+/** @param {string[]} sentences */
+function unreadText(sentences) {
+  const rest = sentences.length - MAX_UNREAD;
+  return [...sentences.slice(0, MAX_UNREAD), ...(rest > 0 ? [`And ${number(rest)} more.`] : [])].join(" ");
 }
 
 /**
