@@ -34,6 +34,8 @@ class WebCluster:
     )
     refused: int = 0
     """Status of every answer; 0: none is refused."""
+    forbidden: frozenset[str] = frozenset()
+    """Paths that nobody may read."""
     unwatched: bool = False
     """Whether nobody may watch."""
     silent: bool = False
@@ -89,7 +91,7 @@ class WebCluster:
         self.asked.append(request.path)
         if self.silent:
             await asyncio.Event().wait()
-        is_refused = self.unwatched and "watch" in request.query
+        is_refused = (self.unwatched and "watch" in request.query) or request.path in self.forbidden
         if status := self.refused or (403 if is_refused else 0):
             body = {"kind": "Status", "code": status, "reason": "Test", "message": "refused"}
             return web.json_response(body, status=status)

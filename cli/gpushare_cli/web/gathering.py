@@ -11,11 +11,12 @@ from typing import Never
 import msgspec
 
 from gpushare_cli.decide.status import StatusReport, status_report
-from gpushare_cli.decide.web.node_rows import PageRow, node_rows
+from gpushare_cli.decide.web.node_rows import PageRow, node_rows, unread_rows
 from gpushare_cli.decide.web.page_lists import (
     Freshness,
     PageTitle,
     Trouble,
+    incomplete_parts,
     page_problem,
     waiting_list,
 )
@@ -110,7 +111,7 @@ class Gathering:
             await asyncio.sleep(max(self.pause, min(busy / BUSY_SHARE, LONGEST_PAUSE)))
 
     async def _wanted(self) -> None:
-        """Waits until somebody looks. They begin with the last figures: after a while these are called old."""
+        """Waits until somebody looks. The last figures come first: after a while these are called old."""
         try:
             async with asyncio.timeout(self.late):
                 await self.publication.wanted.wait()
@@ -141,7 +142,8 @@ class Gathering:
             version=VERSION,
             group_labels=[*found.reading.group_labels],
             rack_label=self.rack_label,
-            unread=found.unread,
+            unread=[*found.unread, *unread_rows(self._rows)],
+            incomplete=incomplete_parts(found.facts),
         )
 
     def _publish_late(self) -> None:

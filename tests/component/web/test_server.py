@@ -285,6 +285,21 @@ async def test_figures_from_before_a_time_without_pages_are_called_old(cluster: 
             await messages.until_part("freshness", "trouble", "")
 
 
+async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) -> None:
+    cluster.forbidden = frozenset({PODS})
+    async with served(cluster) as page:
+        parts = json.loads((await get(page, "snapshot"))[1])["parts"]
+        assert parts["title"]["incomplete"] == ["waiting", "problems"]
+        assert parts["waiting"]["total"] == 0
+        assert any("pods that wait could not be read" in text for text in parts["title"]["unread"])
+        cluster.forbidden = frozenset({POLICIES})
+        async with stream(page) as messages:
+            message = await messages.until_part("title", "incomplete", ["problems"])
+            assert "waiting" in message["parts"]
+            cluster.forbidden = frozenset()
+            await messages.until_part("title", "incomplete", [])
+
+
 async def test_why_does_not_answer_from_old_figures(cluster: WebCluster) -> None:
     async with served(cluster, late=0.1) as page:
         async with asyncio.timeout(WITHIN):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
+from gpushare_cli.decide.problems.facts import PENDING_PODS, StatusFacts
 from gpushare_cli.decide.problems.problem import StatusProblem
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ class Freshness(Struct, frozen=True, kw_only=True, rename="camel"):
     """What went wrong, and what to do."""
 
 
+class PagePart(StrEnum):
+    """What of the page may be incomplete."""
+
+    WAITING = "waiting"
+    PROBLEMS = "problems"
+
+
 class PageTitle(Struct, frozen=True, kw_only=True, rename="camel"):
     server: str
     version: str
@@ -84,6 +92,14 @@ class PageTitle(Struct, frozen=True, kw_only=True, rename="camel"):
     """By which nodes are grouped unless somebody chooses otherwise."""
     unread: Sequence[str] = ()
     """Sentences: what could not be read, and what is therefore not known."""
+    incomplete: Sequence[str] = ()
+    """Parts in which something may be missing for that: each a ``PagePart``."""
+
+
+def incomplete_parts(facts: StatusFacts) -> list[str]:
+    """Any part that is not read may hide a problem."""
+    waiting = [] if facts.has_read(PENDING_PODS) else [PagePart.WAITING]
+    return [*waiting, PagePart.PROBLEMS] if facts.unread else []
 
 
 def waiting_list(unplaced: Iterable[UnplacedPod], pending: "Iterable[PendingPod]") -> WaitingList:

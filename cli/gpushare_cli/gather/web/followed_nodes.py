@@ -29,8 +29,8 @@ class NamedRaw(Struct, gc=False):
 
 @dataclass(slots=True)
 class FollowedNodes:
-    """``nodes``: by name. Nothing is followed before the first ``refresh``. They are not known between the end
-    of a watch that cannot be resumed, such as one that is not allowed, and the next list."""
+    """``nodes``: by name. Nothing is followed before the first ``refresh``. After a watch that cannot be
+    resumed, such as one that is not allowed, they are not known until the next list."""
 
     client: KubeClient
     nodes: dict[str, Raw] = field(default_factory=dict)

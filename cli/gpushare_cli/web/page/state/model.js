@@ -14,7 +14,8 @@
  * @typedef {{severity: string, reason: string, kind: string, sentence: string, total?: number,
  *   names?: string[], detail?: string, command?: string}} Problem
  * @typedef {{readAt: string, trouble: string, message: string}} Freshness
- * @typedef {{server: string, version: string, groupLabels: string[], rackLabel: string, unread: string[]}} Title
+ * @typedef {{server: string, version: string, groupLabels: string[], rackLabel: string, unread: string[],
+ *   incomplete: string[]}} Title
  * @typedef {{title?: Title, waiting?: WaitingList, problems?: Problem[], freshness?: Freshness}} Parts
  * @typedef {{version: number, whole: boolean, nodes: NodeRow[], removed: string[], parts: Parts}} Message
  */
@@ -109,7 +110,7 @@ export class Cluster {
     this.nodes = new Map();
     /** @type {Required<Parts>} */
     this.parts = {
-      title: { server: "", version: "", groupLabels: [], rackLabel: "", unread: [] },
+      title: { server: "", version: "", groupLabels: [], rackLabel: "", unread: [], incomplete: ["waiting", "problems"] },
       waiting: { total: 0, pods: [] },
       problems: [],
       freshness: { readAt: "", trouble: "", message: "" },

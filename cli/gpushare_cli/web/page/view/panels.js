@@ -1,6 +1,6 @@
 // All that is text beside the map: figures, what waits, what is wrong, one card, one pod.
 
-import { age, ageSince, counted, memory, number, percent } from "../state/text.js";
+import { age, ageSince, atLeast, counted, memory, number, percent } from "../state/text.js";
 import { button, byId, el, shown } from "./dom.js";
 
 /**
@@ -33,7 +33,8 @@ const PLURALS = new Map([["policy", "policies"]]);
  * @param {boolean} isPart whether a filter is on
  */
 export function showFigures(sums, cluster, isPart) {
-  const { waiting, problems } = cluster.parts;
+  const { waiting, problems, title } = cluster.parts;
+  const isRead = cluster.version > 0;
   const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const held = sums.unit
     ? [`${number(sums.held)}/${number(sums.units)}`, `units of ${sums.unit} held, ${percent(sums.held, sums.units)}`]
@@ -45,10 +46,10 @@ export function showFigures(sums, cluster, isPart) {
   const where = `${sums.cards === 1 ? "card" : "cards"}${isPart ? " found" : ""} on ${counted(sums.nodes, "node")}${broken.length ? `, ${broken.join(", ")}` : ""}`;
   /** @type {Array<[string, string, string]>} */
   const figures = [
-    [number(sums.cards), where, ""],
-    [held[0], held[1], ""],
-    [number(waiting.total), waiting.total === 1 ? "pod waits" : "pods wait", ""],
-    [number(wrong), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
+    [isRead ? number(sums.cards) : "?", where, ""],
+    [isRead ? held[0] : "?", isRead ? held[1] : "held", ""],
+    [atLeast(waiting.total, title.incomplete.includes("waiting")), waiting.total === 1 ? "pod waits" : "pods wait", ""],
+    [atLeast(wrong, title.incomplete.includes("problems")), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
   ];
   byId("figures", HTMLElement).replaceChildren(
     ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dd", {}, value), el("dt", {}, name))),
@@ -103,20 +104,21 @@ function unreadText(sentences) {
  * @param {(namespace: string, name: string) => void} onWhy
  */
 export function showWaiting(cluster, chosen, query, onWhy) {
-  const { waiting } = cluster.parts;
+  const { waiting, title } = cluster.parts;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
   const pods = words.length && found.length ? found : waiting.pods;
   const seen = pods.slice(0, MAX_WAITING);
   const section = byId("waiting", HTMLElement);
-  const key = JSON.stringify([waiting.total, chosen, seen]);
+  const isIncomplete = title.incomplete.includes("waiting");
+  const key = JSON.stringify([waiting.total, chosen, seen, isIncomplete]);
   if (section.dataset.key === key) return showAges(section, seen);
   section.dataset.key = key;
   const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
-    head("waiting-title", "Waiting", waiting.total),
-    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "No pod waits for a card."),
+    head("waiting-title", "Waiting", atLeast(waiting.total, isIncomplete)),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known which pods wait." : "No pod waits for a card."),
     ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
 }
@@ -157,11 +159,13 @@ function waitingItem(pod, chosen, onWhy) {
  * @param {(query: string) => void} onFind
  */
 export function showProblems(cluster, onFind) {
-  const { problems } = cluster.parts;
+  const { problems, title } = cluster.parts;
+  const isIncomplete = title.incomplete.includes("problems");
+  const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const items = problems.map((problem) => problemItem(problem, onFind));
   replaceKept("problems", [
-    head("problems-title", "Problems", problems.filter((problem) => problem.severity !== "note").length),
-    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "Nothing is wrong."),
+    head("problems-title", "Problems", atLeast(wrong, isIncomplete)),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known whether anything is wrong." : "Nothing is wrong."),
   ]);
 }
 
@@ -274,10 +278,10 @@ function closing(title, onClose, kicker = "") {
 /**
  * @param {string} id
  * @param {string} title
- * @param {number} count
+ * @param {string} count
  */
 function head(id, title, count) {
-  return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, number(count))));
+  return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, count)));
 }
 
 /** @param {string} text some have several lines */
