@@ -111,12 +111,14 @@ class Gathering:
             await asyncio.sleep(max(self.pause, min(busy / BUSY_SHARE, LONGEST_PAUSE)))
 
     async def _wanted(self) -> None:
-        """Waits until somebody looks. The last figures come first: after a while these are called old."""
+        """Waits until somebody looks. After a while nothing is followed any more, and the last figures, which
+        the next page begins with, are called old."""
         try:
             async with asyncio.timeout(self.late):
                 await self.publication.wanted.wait()
         except TimeoutError:
             self._publish_first_trouble(Trouble.PAUSED, "")
+            await self.reader.close()
             await self.publication.wanted.wait()
 
     async def _round(self) -> None:

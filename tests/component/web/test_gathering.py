@@ -87,6 +87,35 @@ async def test_a_login_that_expires_between_rounds_is_not_said_in_the_terminal(
         await followed.forget()
 
 
+async def test_where_nobody_looks_nothing_is_followed(cluster: WebCluster) -> None:
+    async with KubeClient(cluster.credentials()) as client:
+        reader, publication = PageReader(client=client, now=utc_now), Publication()
+        gathering = Gathering(
+            reader=reader,
+            publication=publication,
+            server="",
+            rack_label="",
+            now=utc_now,
+            pause=0.01,
+            late=0.1,
+        )
+        await gathering.first()
+        running = asyncio.create_task(gathering.run())
+        async with asyncio.timeout(WITHIN):
+            while reader._followed._task is not None:  # noqa: ASYNC110  nothing is set then
+                await asyncio.sleep(0.01)
+            assert publication.share_nodes is None
+            cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/new", 4), node="gpu-2")))
+            with publication:
+                while not publication.share_nodes:
+                    await publication.changed(publication.state.version)
+        assert b"a/new" not in bytes(publication.share_nodes["gpu-1"])
+        assert b'"uid":"a/new"' in bytes(publication.share_nodes["gpu-2"]).replace(b" ", b"")
+        running.cancel()
+        await asyncio.wait({running})
+        await reader.close()
+
+
 async def test_what_was_computed_while_nobody_looked_makes_no_pause(
     cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

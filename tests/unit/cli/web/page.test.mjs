@@ -170,3 +170,8 @@ test("before anything is read, and of what cannot be read, nothing is said to be
   assert.deepEqual(title.incomplete, ["waiting", "problems"]);
   assert.deepEqual([atLeast(0, true), atLeast(1200, true), atLeast(0, false)], ["?", "1,200+", "0"]);
 });
+
+test("a label that every object has is none of a node", () => {
+  const names = racks([...cluster().nodes.values()], "constructor").map((rack) => rack.name);
+  assert.deepEqual(names, ["no constructor"]);
+});

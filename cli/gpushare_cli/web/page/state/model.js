@@ -101,6 +101,14 @@ export class ClusterNode {
     this.closed = texts.of(row.closed ?? "");
     this.cards = (row.cards ?? []).map((card) => new Card(this, card));
   }
+
+  /**
+   * Returns the value of a label; undefined where the node has none.
+   * @param {string} label of any name, also of one that all objects have
+   */
+  group(label) {
+    return Object.hasOwn(this.groups, label) ? this.groups[label] : undefined;
+  }
 }
 
 export class Cluster {
@@ -279,7 +287,7 @@ export function racks(nodes, label) {
   /** @type {ClusterNode[]} */
   const without = [];
   for (const node of nodes) {
-    const value = node.groups[label];
+    const value = node.group(label);
     if (value === undefined) without.push(node);
     else if (found.has(value)) found.get(value)?.push(node);
     else found.set(value, [node]);

@@ -145,7 +145,7 @@ function waitingItem(pod, chosen, onWhy) {
   const isChosen = chosen === `${pod.namespace}/${pod.name}`;
   const made = el(
     "button",
-    { type: "button", "aria-pressed": String(isChosen), title: pod.reason || null, "data-pod": `${pod.namespace}/${pod.name}` },
+    { type: "button", "aria-pressed": String(isChosen), title: pod.reason ? shown(pod.reason) : null, "data-pod": `${pod.namespace}/${pod.name}` },
     el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
     el("span", { class: "amount" }, asks.join(", ")),
     el("span", { class: "age" }, ageSince(pod.since ?? "", Date.now())),

@@ -148,7 +148,7 @@ export class CardTable {
         el(
           "div",
           { role: "cell", class: `c-${column.key}${column.isNumber ? " number" : ""}` },
-          column.key === "rack" ? (card.node.groups[this.#group] ?? "") : column.text(card),
+          column.key === "rack" ? (card.node.group(this.#group) ?? "") : column.text(card),
         ),
       ),
     );
@@ -192,7 +192,7 @@ export class CardTable {
     const columns = COLUMNS;
     const lines = this.#cards.map((card) =>
       columns
-        .map((column) => (column.key === "rack" ? (card.node.groups[this.#group] ?? "") : column.text(card)))
+        .map((column) => (column.key === "rack" ? (card.node.group(this.#group) ?? "") : column.text(card)))
         .join("\t"),
     );
     await navigator.clipboard.writeText([columns.map((column) => column.title).join("\t"), ...lines].join("\n"));
@@ -211,7 +211,7 @@ export function sorted(cards, sort, group) {
   const column = COLUMNS.find((each) => each.key === sort.replace("-", "")) ?? COLUMNS[0];
   if (column.key === "node") return isBackwards ? [...cards].reverse() : cards;
   const { value } = column;
-  const text = column.key === "rack" ? (/** @type {Card} */ card) => card.node.groups[group] ?? "" : column.text;
+  const text = column.key === "rack" ? (/** @type {Card} */ card) => card.node.group(group) ?? "" : column.text;
   const order = value
     ? (/** @type {Card} */ one, /** @type {Card} */ other) => value(one) - value(other)
     : (/** @type {Card} */ one, /** @type {Card} */ other) => ORDER.compare(text(one), text(other));
