@@ -38,6 +38,8 @@ class WebCluster:
     """Paths that nobody may read."""
     unwatched: bool = False
     """Whether nobody may watch."""
+    muted: bool = False
+    """Whether watches send nothing."""
     silent: bool = False
     """Whether what is asked gets no answer at all."""
     asked: list[str] = field(default_factory=list)
@@ -127,7 +129,7 @@ class WebCluster:
         await response.prepare(request)
         while True:
             for version, collection, event in self._log:
-                if version > at and collection == request.path:
+                if not self.muted and version > at and collection == request.path:
                     await response.write(json.dumps(event).encode() + b"\n")
                     at = version
             await asyncio.sleep(0.01)

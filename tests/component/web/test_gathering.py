@@ -43,6 +43,26 @@ async def test_without_rights_to_watch_nodes_are_listed_each_time(cluster: WebCl
         await followed.forget()
 
 
+async def test_a_watch_that_says_nothing_is_not_trusted_for_long(
+    cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.muted = True
+    async with KubeClient(cluster.credentials()) as client:
+        followed = FollowedNodes(client)
+        await followed.refresh()
+        await watched(cluster)
+        cluster.put(
+            SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
+        )
+        await asyncio.sleep(0.05)
+        await followed.refresh()
+        assert b"team-b" not in bytes(followed.nodes["gpu-2"])
+        monkeypatch.setattr(followed_nodes, "SILENT_SECONDS", 0.0)
+        await followed.refresh()
+        assert b"team-b" in bytes(followed.nodes["gpu-2"])
+        await followed.forget()
+
+
 async def test_a_list_that_does_not_come_is_no_knowledge(
     cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

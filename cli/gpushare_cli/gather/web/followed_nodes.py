@@ -4,6 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from time import monotonic
 
 import msgspec
 from msgspec import Raw, Struct
@@ -20,6 +21,10 @@ from gpushare_core.kube.response import ListResponse
 
 LIST_SECONDS = 30.0
 """In which a list has come, else the nodes are not known."""
+
+SILENT_SECONDS = 60.0
+"""After which nodes are listed anew where the watch has said nothing: a proxy may keep back what it sends,
+and a connection may be dead. Where there are many nodes one of them changes all the time."""
 
 
 class NamedRaw(Struct, gc=False):
@@ -38,6 +43,8 @@ class FollowedNodes:
     _task: asyncio.Task[None] | None = None
     _missed: Exception | None = None
     """Why a list was needed last."""
+    _heard: float = 0.0
+    """When a list or a change came last; monotonic seconds."""
 
     def __post_init__(self) -> None:
         logging.getLogger(following.__name__).setLevel(logging.CRITICAL)  # the page itself says what is old
@@ -50,7 +57,8 @@ class FollowedNodes:
             NoCredentialsError: the login has expired.
         """
         await self._probe()
-        if self._task is None or self._task.done():
+        is_silent = self._listed.is_set() and monotonic() - self._heard > SILENT_SECONDS
+        if self._task is None or self._task.done() or is_silent:
             await self.forget()
             self._task = asyncio.create_task(self._follow())
         waiting = asyncio.create_task(self._listed.wait())
@@ -83,6 +91,7 @@ class FollowedNodes:
     async def _follow(self) -> None:
         follower = Follower(missed=self._miss)
         async for event in follow(self.client, Collection(SHARE_NODES), _named, follower=follower):
+            self._heard = monotonic()
             if isinstance(event, Listed):
                 self.nodes = {item.name: item.content for item in event.items}
                 self._listed.set()
