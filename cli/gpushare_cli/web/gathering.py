@@ -153,7 +153,7 @@ class Gathering:
 
     def _publish_first_trouble(self, trouble: Trouble, message: str) -> None:
         """Unless it is known already what is wrong."""
-        if not self._freshness.trouble:
+        if self._freshness.trouble in ("", Trouble.PAUSED):
             self._publish_old(trouble, message)
 
     def _publish_old(self, trouble: Trouble, message: str) -> None:

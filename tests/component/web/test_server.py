@@ -300,6 +300,19 @@ async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) 
             await messages.until_part("title", "incomplete", [])
 
 
+async def test_the_first_round_after_a_time_without_pages_that_takes_long_is_said(
+    cluster: WebCluster,
+) -> None:
+    async with served(cluster, late=0.2) as page:
+        async with asyncio.timeout(WITHIN):
+            while page.publication.share_nodes is not None:  # noqa: ASYNC110  nothing is set then
+                await asyncio.sleep(0.05)
+        cluster.silent = True
+        async with stream(page) as messages:
+            assert messages.snapshot["parts"]["freshness"]["trouble"] == "Paused"
+            await messages.until_part("freshness", "trouble", "Late")
+
+
 async def test_why_does_not_answer_from_old_figures(cluster: WebCluster) -> None:
     async with served(cluster, late=0.1) as page:
         async with asyncio.timeout(WITHIN):
