@@ -34,6 +34,14 @@ class WebCluster:
     )
     refused: int = 0
     """Status of every answer; 0: none is refused."""
+    forbidden: frozenset[str] = frozenset()
+    """Paths that nobody may read."""
+    unwatched: bool = False
+    """Whether nobody may watch."""
+    muted: bool = False
+    """Whether watches send nothing."""
+    silent: bool = False
+    """Whether what is asked gets no answer at all."""
     asked: list[str] = field(default_factory=list)
     """Paths."""
     _version: int = 1
@@ -83,9 +91,12 @@ class WebCluster:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
-        if self.refused:
-            body = {"kind": "Status", "code": self.refused, "reason": "Test", "message": "refused"}
-            return web.json_response(body, status=self.refused)
+        if self.silent:
+            await asyncio.Event().wait()
+        is_refused = (self.unwatched and "watch" in request.query) or request.path in self.forbidden
+        if status := self.refused or (403 if is_refused else 0):
+            body = {"kind": "Status", "code": status, "reason": "Test", "message": "refused"}
+            return web.json_response(body, status=status)
         if request.path == "/version":
             return web.json_response({"gitVersion": "v1.36.3"})
         namespaced = request.path.removeprefix("/api/v1/namespaces/")
@@ -118,7 +129,7 @@ class WebCluster:
         await response.prepare(request)
         while True:
             for version, collection, event in self._log:
-                if version > at and collection == request.path:
+                if not self.muted and version > at and collection == request.path:
                     await response.write(json.dumps(event).encode() + b"\n")
                     at = version
             await asyncio.sleep(0.01)

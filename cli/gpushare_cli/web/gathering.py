@@ -11,8 +11,15 @@ from typing import Never
 import msgspec
 
 from gpushare_cli.decide.status import StatusReport, status_report
-from gpushare_cli.decide.web.node_rows import PageRow, node_rows
-from gpushare_cli.decide.web.page_lists import Freshness, PageTitle, page_problem, waiting_list
+from gpushare_cli.decide.web.node_rows import PageRow, node_rows, unread_rows
+from gpushare_cli.decide.web.page_lists import (
+    Freshness,
+    PageTitle,
+    Trouble,
+    incomplete_parts,
+    page_problem,
+    waiting_list,
+)
 from gpushare_cli.decide.web.page_state import PageState
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.web.page_reading import PageReader, PageRound
@@ -26,6 +33,14 @@ PAUSE_SECONDS = 2.0
 """Between rounds, as --watch has it."""
 BUSY_SHARE = 0.2
 """The part of its time that a large cluster keeps this process busy, at most."""
+LONGEST_PAUSE = 20.0
+"""Seconds between rounds at most: a hundred pages of a large cluster keep the process busy as well."""
+LATE_SECONDS = 20.0
+"""After so long without new figures, because nobody looks or nobody answers, the last ones are called old."""
+LATE = (
+    "no answer for {:.0f} s: the API server is slow, or a login waits for you in the terminal of"
+    " kubectl gpushare web"
+)
 TROUBLES = (CannotLookError, NoCredentialsError, ApiError, UnreachableError)
 
 encode = msgspec.json.encode
@@ -36,8 +51,8 @@ class Publication:
 
     def __init__(self) -> None:
         self.state = PageState()
-        self.share_nodes: Mapping[str, msgspec.Raw] = {}
-        """GPUShareNodes, from which the figures are."""
+        self.share_nodes: Mapping[str, msgspec.Raw] | None = None
+        """GPUShareNodes, from which the figures are; None while these are old."""
         self._changed = asyncio.Event()
         self._watchers = 0
         self.wanted = asyncio.Event()
@@ -71,8 +86,9 @@ class Gathering:
     rack_label: str
     now: Callable[[], datetime]
     pause: float = PAUSE_SECONDS
+    late: float = LATE_SECONDS
     _rows: dict[str, PageRow] = field(default_factory=dict)
-    _read_at: str = ""
+    _freshness: Freshness = field(default_factory=Freshness)
 
     async def first(self) -> None:
         """Raises one of ``TROUBLES``: what is wrong from the start stays wrong."""
@@ -81,27 +97,41 @@ class Gathering:
     async def run(self) -> Never:
         """Never ends. What cannot be read is published, and tried again."""
         while True:
+            await self._wanted()
             began = time.process_time()
-            await self.publication.wanted.wait()
+            late = asyncio.get_running_loop().call_later(self.late, self._publish_late)
             try:
                 await self._round()
             except TROUBLES as error:
-                self._publish_trouble(error)
+                self._publish_old(trouble_of(error), str(error))
                 await self.reader.close()
+            finally:
+                late.cancel()
             busy = time.process_time() - began
-            await asyncio.sleep(max(self.pause, busy / BUSY_SHARE))
+            await asyncio.sleep(max(self.pause, min(busy / BUSY_SHARE, LONGEST_PAUSE)))
+
+    async def _wanted(self) -> None:
+        """Waits until somebody looks. After a while nothing is followed any more, and the last figures, which
+        the next page begins with, are called old."""
+        try:
+            async with asyncio.timeout(self.late):
+                await self.publication.wanted.wait()
+        except TimeoutError:
+            self._publish_first_trouble(Trouble.PAUSED, "")
+            await self.reader.close()
+            await self.publication.wanted.wait()
 
     async def _round(self) -> None:
         found = await self.reader.read()
         rows, report = await asyncio.to_thread(self._decided, found)
-        self._rows, self._read_at = rows, rfc3339(self.now())
+        self._rows, self._freshness = rows, Freshness(read_at=rfc3339(self.now()))
         self.publication.share_nodes = found.reading.nodes
         self.publication.publish(
             {name: row.text for name, row in rows.items()},
             title=encode(self._title(found)),
             waiting=encode(waiting_list(found.facts.waiting, found.reading.cluster.pending)),
             problems=encode([*map(page_problem, report.problems)]),
-            freshness=encode(Freshness(read_at=self._read_at)),
+            freshness=encode(self._freshness),
         )
         give_back()
 
@@ -114,20 +144,30 @@ class Gathering:
             version=VERSION,
             group_labels=[*found.reading.group_labels],
             rack_label=self.rack_label,
-            unread=found.unread,
+            unread=[*found.unread, *unread_rows(self._rows)],
+            incomplete=incomplete_parts(found.facts),
         )
 
-    def _publish_trouble(self, error: Exception) -> None:
-        kind = "Login" if is_login(error) else "Unreachable"
-        self.publication.publish(
-            freshness=encode(Freshness(read_at=self._read_at, trouble=kind, message=str(error)))
-        )
+    def _publish_late(self) -> None:
+        self._publish_first_trouble(Trouble.LATE, LATE.format(self.late))
+
+    def _publish_first_trouble(self, trouble: Trouble, message: str) -> None:
+        """Unless it is known already what is wrong."""
+        if self._freshness.trouble in ("", Trouble.PAUSED):
+            self._publish_old(trouble, message)
+
+    def _publish_old(self, trouble: Trouble, message: str) -> None:
+        self._freshness = Freshness(read_at=self._freshness.read_at, trouble=trouble, message=message)
+        self.publication.share_nodes = None
+        self.publication.publish(freshness=encode(self._freshness))
 
 
-def is_login(error: BaseException | None) -> bool:
-    """Whether a new login would help."""
+def trouble_of(error: BaseException | None) -> Trouble:
+    """Returns what is wrong by the first error that says it: others are raised from it."""
     if isinstance(error, NoCredentialsError):
-        return True
-    if isinstance(error, ApiError):
-        return error.status == HTTPStatus.UNAUTHORIZED
-    return error is not None and is_login(error.__cause__)
+        return Trouble.LOGIN
+    if isinstance(error, UnreachableError):
+        return Trouble.UNREACHABLE
+    if isinstance(error, ApiError) and error.status == HTTPStatus.UNAUTHORIZED:
+        return Trouble.LOGIN
+    return Trouble.UNREAD if error is None else trouble_of(error.__cause__)

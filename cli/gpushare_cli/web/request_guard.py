@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 ADDRESS = "127.0.0.1"
+HTTP_PORT = 80
 ALLOWED_SITES = ("same-origin", "none")
 """Of ``Sec-Fetch-Site``; none: typed, or opened by another program."""
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -43,7 +44,8 @@ class RequestGuard:
 
     @property
     def host(self) -> str:
-        return f"{ADDRESS}:{self.port}"
+        """As browsers name it: without the port that HTTP has anyway."""
+        return ADDRESS if self.port == HTTP_PORT else f"{ADDRESS}:{self.port}"
 
     @property
     def url(self) -> str:

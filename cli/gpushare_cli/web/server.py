@@ -1,6 +1,7 @@
 """The server: a snapshot, a stream of changes, ``why``, and the files of the page."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -10,6 +11,7 @@ from http import HTTPStatus
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_cli.web.gathering import Publication
@@ -33,6 +35,8 @@ QUIET_SECONDS = 15.0
 """After so long without a change a page is sent a comment: whoever has gone is noticed then."""
 SLOW_SECONDS = 20.0
 """In which a page has to take a message; then it is dropped, and asks anew when it can."""
+SILENT_SECONDS = 15.0
+"""In which a connection asks for something; then it is ended: anybody on this machine can open them."""
 JSON_TYPE = "application/json"
 
 
@@ -81,7 +85,8 @@ class PageServer:
             for piece in self.publication.state.snapshot():
                 async with asyncio.timeout(self.slow):
                     await response.write(piece)
-            await response.write_eof()
+            async with asyncio.timeout(self.slow):
+                await response.write_eof()
             return response
         return _dropped(request, response)
 
@@ -165,6 +170,18 @@ def _text(status: HTTPStatus, text: str) -> web.Response:
     return web.Response(status=status, body=f"{text}\n".encode(), headers=headers)
 
 
+def _mistakes_logger() -> logging.Logger:
+    """Returns one for mistakes of ours: anybody on this machine can send what is no HTTP, and the token may
+    be in it."""
+    logger = logging.getLogger(__name__)
+    logger.addFilter(_is_mistake)
+    return logger
+
+
+def _is_mistake(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
 @asynccontextmanager
 async def serving(
     client: KubeClient, publication: Publication, *, port: int, now: Callable[[], datetime]
@@ -176,7 +193,14 @@ async def serving(
     """
     guard = RequestGuard(secrets.token_urlsafe(TOKEN_BYTES), port)
     page = PageServer(client=client, publication=publication, guard=guard, now=now)
-    runner = web.ServerRunner(web.Server(page.handle, access_log=None), shutdown_timeout=0.1)
+    server = web.Server(
+        page.handle,
+        access_log=None,
+        logger=_mistakes_logger(),
+        handler_cancellation=True,
+        keepalive_timeout=SILENT_SECONDS,
+    )
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, ADDRESS, port)

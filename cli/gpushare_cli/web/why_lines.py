@@ -43,9 +43,9 @@ class WhyAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 async def why_answer(
-    client: KubeClient, namespace: str, name: str, *, now: datetime, share_nodes: Mapping[str, Raw]
+    client: KubeClient, namespace: str, name: str, *, now: datetime, share_nodes: Mapping[str, Raw] | None
 ) -> WhyAnswer:
-    """``share_nodes``: by name, as the watch of the page has them.
+    """``share_nodes``: by name, as the watch of the page has them; None: they are read.
 
     Raises ``CannotLookError`` where there is no such pod.
     """

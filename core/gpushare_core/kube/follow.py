@@ -93,6 +93,8 @@ class Follower:
     """Draws how much longer than ``WATCH_SECONDS`` a watch lasts."""
     list_begins: Callable[[], None] = lambda: None
     """Called before a list is requested: the list contains everything that anybody knew until then."""
+    missed: Callable[[Exception], None] = lambda _error: None
+    """Called when changes may have been missed: what is known is old until the next list."""
 
 
 @dataclass(slots=True)
@@ -163,6 +165,7 @@ async def follow(
         except (ApiError, UnreachableError, WatchEventTooLargeError, *UNREADABLE_JSON) as error:
             _log.warning("changes of %s may have been missed, listing again: %s", collection.path, error)
             least = asked_to_wait(error)
+            run.follower.missed(error)
         await run.follower.backoff.wait(least)
 
 

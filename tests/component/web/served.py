@@ -21,7 +21,7 @@ WITHIN = 20.0
 
 @asynccontextmanager
 async def served(
-    cluster: WebCluster, *, rack_label: str = "", between: float = 0.05
+    cluster: WebCluster, *, rack_label: str = "", between: float = 0.05, late: float = WITHIN
 ) -> AsyncIterator[PageServer]:
     async with KubeClient(cluster.credentials(), timeout=2.0) as client:
         reader = PageReader(client=client, now=utc_now, rack_label=rack_label)
@@ -33,6 +33,7 @@ async def served(
             rack_label=rack_label,
             now=utc_now,
             pause=PAUSE,
+            late=late,
         )
         await gathering.first()
         async with serving(client, publication, port=0, now=utc_now) as page:

@@ -12,6 +12,7 @@ from tests.samples.shared_cards import card, pending_pod_object, share, share_no
 
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.web import server
+from gpushare_cli.web.gathering import Publication
 from gpushare_cli.web.request_guard import SECURITY_HEADERS
 from gpushare_cli.web.server import MAX_CLIENTS, PageServer, serving
 from gpushare_core.kube.client import KubeClient
@@ -253,6 +254,126 @@ async def test_an_expired_login_is_said_and_a_new_one_found(cluster: WebCluster)
         assert expired["parts"]["freshness"]["message"].endswith("log in again")
         cluster.refused = 0
         await messages.until_part("freshness", "trouble", "")
+
+
+async def test_nodes_that_are_no_longer_listed_are_no_missing_answer(cluster: WebCluster) -> None:
+    async with served(cluster) as page, stream(page) as messages:
+        cluster.refused = 403
+        refused = await messages.until_part("freshness", "trouble", "Unread")
+        assert "gpusharenodes: 403" in refused["parts"]["freshness"]["message"]
+
+
+async def test_a_round_that_takes_long_is_said(cluster: WebCluster) -> None:
+    async with served(cluster, late=0.3) as page, stream(page) as messages:
+        cluster.silent = True
+        late = await messages.until_part("freshness", "trouble", "Late")
+        assert "a login waits for you in the terminal" in late["parts"]["freshness"]["message"]
+        await messages.until_part("freshness", "trouble", "Unreachable")
+        cluster.silent = False
+        await messages.until_part("freshness", "trouble", "")
+
+
+async def test_figures_from_before_a_time_without_pages_are_called_old(cluster: WebCluster) -> None:
+    async with served(cluster, late=0.2) as page:
+        async with asyncio.timeout(WITHIN):
+            while True:
+                snapshot = json.loads((await get(page, "snapshot"))[1])
+                if snapshot["parts"]["freshness"]["trouble"] == "Paused":
+                    break
+                await asyncio.sleep(0.05)
+        async with stream(page) as messages:
+            await messages.until_part("freshness", "trouble", "")
+
+
+async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) -> None:
+    cluster.forbidden = frozenset({PODS})
+    async with served(cluster) as page:
+        parts = json.loads((await get(page, "snapshot"))[1])["parts"]
+        assert parts["title"]["incomplete"] == ["waiting", "problems"]
+        assert parts["waiting"]["total"] == 0
+        assert any("pods that wait could not be read" in text for text in parts["title"]["unread"])
+        cluster.forbidden = frozenset({POLICIES})
+        async with stream(page) as messages:
+            message = await messages.until_part("title", "incomplete", ["problems"])
+            assert "waiting" in message["parts"]
+            cluster.forbidden = frozenset()
+            await messages.until_part("title", "incomplete", [])
+
+
+async def test_the_first_round_after_a_time_without_pages_that_takes_long_is_said(
+    cluster: WebCluster,
+) -> None:
+    async with served(cluster, late=0.2) as page:
+        async with asyncio.timeout(WITHIN):
+            while page.publication.share_nodes is not None:  # noqa: ASYNC110  nothing is set then
+                await asyncio.sleep(0.05)
+        cluster.silent = True
+        async with stream(page) as messages:
+            assert messages.snapshot["parts"]["freshness"]["trouble"] == "Paused"
+            await messages.until_part("freshness", "trouble", "Late")
+
+
+async def test_why_does_not_answer_from_old_figures(cluster: WebCluster) -> None:
+    async with served(cluster, late=0.1) as page:
+        async with asyncio.timeout(WITHIN):
+            while page.publication.share_nodes is not None:  # noqa: ASYNC110  nothing is set then
+                await asyncio.sleep(0.05)
+        assert "no card has 17 units" in (await get(page, "why?namespace=team-b&pod=large"))[1]
+        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 40, memory="40Gi", node="gpu-2")))
+        assert "no card has 17 units" not in (await get(page, "why?namespace=team-b&pod=large"))[1]
+
+
+async def test_a_page_that_is_closed_leaves_its_place_at_once(cluster: WebCluster) -> None:
+    """Though nothing is published, so that nothing is written to it."""
+    publication = Publication()
+    publication.publish(title=b"{}")
+    async with (
+        KubeClient(cluster.credentials()) as client,
+        serving(client, publication, port=0, now=utc_now) as page,
+    ):
+        async with stream(page):
+            assert page._clients == 1
+        async with asyncio.timeout(page.quiet / 2):
+            while page._clients:  # noqa: ASYNC110  a number alone says it
+                await asyncio.sleep(0.05)
+
+
+async def test_what_is_no_http_is_not_said_in_the_terminal(
+    cluster: WebCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(cluster) as page:
+        for line in (b"GET /\xff HTTP/1.1", f"GET /{page.guard.token}/?{'x' * 20_000} HTTP/1.1".encode()):
+            reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
+            writer.write(line + b"\r\n\r\n")
+            assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+            writer.close()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_a_mistake_of_ours_is_said_in_the_terminal(
+    cluster: WebCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "why_answer", lambda *_arguments, **_more: 1 // 0)
+    async with (
+        served(cluster) as page,
+        aiohttp.ClientSession() as session,
+        session.get(f"{page.guard.url}why?namespace=a&pod=b") as response,
+    ):
+        assert response.status == 500
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_connection_that_asks_for_nothing_is_ended(
+    cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "SILENT_SECONDS", 0.2)
+    async with served(cluster) as page:
+        for said in (b"", b"GET / HTTP/1.1\r\nHost: "):
+            reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
+            writer.write(said)
+            async with asyncio.timeout(WITHIN):
+                assert await reader.read() == b""
+            writer.close()
 
 
 async def test_why_is_what_the_command_says(cluster: WebCluster) -> None:

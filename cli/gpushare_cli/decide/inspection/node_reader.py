@@ -10,7 +10,7 @@ from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.isolation import node_isolation, with_driver_limits
 from gpushare_cli.decide.inspection.problems import node_problems
 from gpushare_cli.decide.inspection.shared_card import SharedCard
-from gpushare_cli.decide.inspection.shared_node import NodeProblem, NodeResource, SharedNode
+from gpushare_cli.decide.inspection.shared_node import UNREADABLE, NodeProblem, NodeResource, SharedNode
 from gpushare_cli.decide.ledger import node_ledger
 from gpushare_cli.decide.objects.share_node import ObservedShareNode
 from gpushare_core.api.conditions import UNKNOWN
@@ -115,7 +115,7 @@ def _measurement(node: ObservedShareNode) -> tuple[str, bool, bool]:
 
 def _unreadable(share_node: ShareNode, error: str) -> SharedNode:
     problem = NodeProblem(
-        reason="Unreadable",
+        reason=UNREADABLE,
         message=f"its GPUShareNode cannot be read: {error}",
         advice="This client may be older than the plugin of the node.",
         command="kubectl gpushare version",

@@ -33,6 +33,8 @@ class NodeProblem(Struct, frozen=True, kw_only=True, rename="camel"):
     """The card's index, where it is about one."""
 
 
+UNREADABLE = "Unreadable"
+"""Reason of a node of which nothing but the name can be read."""
 UNAVAILABLE = "Unavailable"
 """In ``ShownIsolation.given``."""
 

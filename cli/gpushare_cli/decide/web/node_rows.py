@@ -8,8 +8,10 @@ import msgspec
 
 from gpushare_cli.decide.inspection.cluster_reading import ClusterReading
 from gpushare_cli.decide.inspection.node_reader import shared_nodes
+from gpushare_cli.decide.inspection.shared_node import UNREADABLE, SharedNode
 from gpushare_cli.decide.web.groups import groups_of
 from gpushare_cli.decide.web.page_node import page_node
+from gpushare_cli.wording import listed
 from gpushare_core.scheduling.objects.holder import PodUpdate
 
 NODES_AT_ONCE = 250
@@ -41,6 +43,8 @@ class PageRow(NamedTuple):
     source: RowSource
     text: bytes
     """JSON of a ``PageNode``."""
+    unread: str = ""
+    """Why its cards are not shown; empty: they are."""
 
 
 def node_rows(reading: PageReading, before: Mapping[str, PageRow]) -> dict[str, PageRow]:
@@ -66,6 +70,19 @@ def _sources(reading: PageReading) -> dict[str, RowSource]:
     }
 
 
+def unread_rows(rows: Mapping[str, PageRow]) -> list[str]:
+    """Returns a sentence about the nodes whose cards are not shown; none where all are."""
+    names = sorted(name for name, row in rows.items() if row.unread)
+    if not names:
+        return []
+    some = "the cards of one node are" if len(names) == 1 else f"the cards of {len(names):,} nodes are"
+    return [f"{some.capitalize()} not shown, {listed(names)}: {rows[names[0]].unread}"]
+
+
+def _unread(node: SharedNode) -> str:
+    return next((f"{one.message}. {one.advice}" for one in node.problems if one.reason == UNREADABLE), "")
+
+
 def _made(reading: PageReading, sources: Mapping[str, RowSource], names: Sequence[str]) -> dict[str, PageRow]:
     """As few nodes at a time as keep memory small: each is many times as large as its row."""
     rows: dict[str, PageRow] = {}
@@ -73,5 +90,6 @@ def _made(reading: PageReading, sources: Mapping[str, RowSource], names: Sequenc
         some = [reading.nodes[name] for name in names[begin : begin + NODES_AT_ONCE]]
         for node in shared_nodes(replace(reading.cluster, share_nodes=some)):
             source = sources[node.name]
-            rows[node.name] = PageRow(source, msgspec.json.encode(page_node(node, dict(source.groups))))
+            text = msgspec.json.encode(page_node(node, dict(source.groups)))
+            rows[node.name] = PageRow(source, text, _unread(node))
     return rows

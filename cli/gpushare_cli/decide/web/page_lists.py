@@ -1,11 +1,13 @@
 """What stands beside the map: pods that wait, problems, and how fresh all of it is."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
+from gpushare_cli.decide.problems.facts import PENDING_PODS, StatusFacts
 from gpushare_cli.decide.problems.problem import StatusProblem
 
 if TYPE_CHECKING:
@@ -48,15 +50,37 @@ class PageProblem(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     command: str = ""
 
 
+class Trouble(StrEnum):
+    """Why the figures are not of now."""
+
+    LOGIN = "Login"
+    """The login has expired."""
+    UNREACHABLE = "Unreachable"
+    """The API server is."""
+    UNREAD = "Unread"
+    """The API server answers, and does not show GPUShareNodes."""
+    LATE = "Late"
+    """A round of reading takes long."""
+    PAUSED = "Paused"
+    """Nobody has looked."""
+
+
 class Freshness(Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether the figures are of now."""
 
     read_at: str = ""
     """RFC 3339: when all was read last; empty: never yet."""
     trouble: str = ""
-    """Empty: none. Else Login or Unreachable: since ``read_at`` nothing could be read."""
+    """Empty: none. Else a ``Trouble``: the figures are of ``read_at``, and old."""
     message: str = ""
     """What went wrong, and what to do."""
+
+
+class PagePart(StrEnum):
+    """What of the page may be incomplete."""
+
+    WAITING = "waiting"
+    PROBLEMS = "problems"
 
 
 class PageTitle(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,6 +92,14 @@ class PageTitle(Struct, frozen=True, kw_only=True, rename="camel"):
     """By which nodes are grouped unless somebody chooses otherwise."""
     unread: Sequence[str] = ()
     """Sentences: what could not be read, and what is therefore not known."""
+    incomplete: Sequence[str] = ()
+    """Parts in which something may be missing for that: each a ``PagePart``."""
+
+
+def incomplete_parts(facts: StatusFacts) -> list[str]:
+    """Any part that is not read may hide a problem."""
+    waiting = [] if facts.has_read(PENDING_PODS) else [PagePart.WAITING]
+    return [*waiting, PagePart.PROBLEMS] if facts.unread else []
 
 
 def waiting_list(unplaced: Iterable[UnplacedPod], pending: "Iterable[PendingPod]") -> WaitingList:

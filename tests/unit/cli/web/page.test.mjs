@@ -8,7 +8,7 @@ const { Cluster, matcher, namespaces, places, racks, sums } = await import(`${PA
 const { FIRST_VIEW, readView, writeView } = await import(`${PAGE}/state/address.js`);
 const { cardAt, layoutOf } = await import(`${PAGE}/state/layout.js`);
 const { Demo } = await import(`${PAGE}/state/demo.js`);
-const { age, counted, memory, percent } = await import(`${PAGE}/state/text.js`);
+const { age, atLeast, counted, memory, percent } = await import(`${PAGE}/state/text.js`);
 
 const GIB = 2 ** 30;
 const holder = (namespace, name, units) => ({ namespace, name, units, askedBytes: units * GIB, usedBytes: GIB });
@@ -181,4 +181,15 @@ test("amounts read as the command line writes them", () => {
   assert.deepEqual([memory(24 * GIB), memory(1.5 * GIB), memory(0), memory(1234 * GIB), memory(1000.5 * GIB)], ["24Gi", "1.5Gi", "0", "1.2Ti", "1000.5Gi"]);
   assert.deepEqual([age(45_000), age(12 * 60_000), age(200 * 60_000), age(50 * 3600_000)], ["45s", "12m", "3h20m", "2d"]);
   assert.deepEqual([counted(1, "node"), counted(5000, "node"), percent(1, 3)], ["1 node", "5,000 nodes", "33%"]);
+});
+
+test("before anything is read, and of what cannot be read, nothing is said to be well", () => {
+  const { title } = new Cluster().parts;
+  assert.deepEqual(title.incomplete, ["waiting", "problems"]);
+  assert.deepEqual([atLeast(0, true), atLeast(1200, true), atLeast(0, false)], ["?", "1,200+", "0"]);
+});
+
+test("a label that every object has is none of a node", () => {
+  const names = racks([...cluster().nodes.values()], "constructor").map((rack) => rack.name);
+  assert.deepEqual(names, ["no constructor"]);
 });

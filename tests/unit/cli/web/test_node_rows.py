@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.samples.shared_cards import card, pending_pod_object, raw, reading, share, share_node_object
 
-from gpushare_cli.decide.web.node_rows import PageReading, PageRow, node_rows
+from gpushare_cli.decide.web.node_rows import PageReading, PageRow, node_rows, unread_rows
 from gpushare_core.text.json_object import Json
 
 RACK = "topology.kubernetes.io/rack"
@@ -83,3 +83,13 @@ def test_names_are_data_whatever_they_contain() -> None:
     evil = '<script><img src=x onerror="alert(1)">'
     found = node_rows(page(node("n1", share(f"{evil}/x", 1))), {})
     assert shown(found["n1"])["cards"][0]["holders"][0]["namespace"] == evil
+
+
+def test_nodes_whose_cards_cannot_be_read_are_said() -> None:
+    """Of a newer plugin, for example: no cards on the map would look as if there were none."""
+    good, newer = node("n1"), [node(name, model={"new": 1}) for name in ("n2", "n3")]
+    assert unread_rows(node_rows(page(good), {})) == []
+    rows = node_rows(page(good, *newer), {})
+    (said,) = unread_rows(rows)
+    assert said.startswith("The cards of 2 nodes are not shown, n2, n3: its GPUShareNode cannot be read: ")
+    assert unread_rows(node_rows(page(good, *newer), rows)) == [said]

@@ -12,6 +12,12 @@ def test_the_address_has_the_token() -> None:
     assert GUARD.url == "http://127.0.0.1:8899/secret/"
 
 
+def test_browsers_leave_out_the_port_of_http() -> None:
+    guard = RequestGuard("secret", 80)
+    headers = {"Host": "127.0.0.1", "Origin": "http://127.0.0.1"}
+    assert (guard.url, guard.refusal("GET", "/secret/", headers)) == ("http://127.0.0.1/secret/", None)
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -85,6 +85,7 @@ export class Demo {
           groupLabels: this.count > 8 ? [RACK, ZONE, POOL] : [],
           rackLabel: this.count > 8 ? RACK : "",
           unread: [],
+          incomplete: [],
         },
         waiting: { total: this.waiting.length, pods: this.waiting },
         problems: this.problems,

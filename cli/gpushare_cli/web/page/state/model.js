@@ -14,7 +14,8 @@
  * @typedef {{severity: string, reason: string, kind: string, sentence: string, total?: number,
  *   names?: string[], detail?: string, command?: string}} Problem
  * @typedef {{readAt: string, trouble: string, message: string}} Freshness
- * @typedef {{server: string, version: string, groupLabels: string[], rackLabel: string, unread: string[]}} Title
+ * @typedef {{server: string, version: string, groupLabels: string[], rackLabel: string, unread: string[],
+ *   incomplete: string[]}} Title
  * @typedef {{title?: Title, waiting?: WaitingList, problems?: Problem[], freshness?: Freshness}} Parts
  * @typedef {{version: number, whole: boolean, nodes: NodeRow[], removed: string[], parts: Parts}} Message
  */
@@ -100,6 +101,14 @@ export class ClusterNode {
     this.closed = texts.of(row.closed ?? "");
     this.cards = (row.cards ?? []).map((card) => new Card(this, card));
   }
+
+  /**
+   * Returns the value of a label; undefined where the node has none.
+   * @param {string} label of any name, also of one that all objects have
+   */
+  group(label) {
+    return Object.hasOwn(this.groups, label) ? this.groups[label] : undefined;
+  }
 }
 
 export class Cluster {
@@ -109,7 +118,7 @@ export class Cluster {
     this.nodes = new Map();
     /** @type {Required<Parts>} */
     this.parts = {
-      title: { server: "", version: "", groupLabels: [], rackLabel: "", unread: [] },
+      title: { server: "", version: "", groupLabels: [], rackLabel: "", unread: [], incomplete: ["waiting", "problems"] },
       waiting: { total: 0, pods: [] },
       problems: [],
       freshness: { readAt: "", trouble: "", message: "" },
@@ -293,7 +302,7 @@ export function racks(nodes, label) {
   /** @type {ClusterNode[]} */
   const without = [];
   for (const node of nodes) {
-    const value = node.groups[label];
+    const value = node.group(label);
     if (value === undefined) without.push(node);
     else if (found.has(value)) found.get(value)?.push(node);
     else found.set(value, [node]);

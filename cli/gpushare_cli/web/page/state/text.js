@@ -17,6 +17,15 @@ export function counted(count, noun) {
   return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/**
+ * Returns a count of which more may exist than are known.
+ * @param {number} count
+ * @param {boolean} isIncomplete
+ */
+export function atLeast(count, isIncomplete) {
+  return isIncomplete ? (count ? `${number(count)}+` : "?") : number(count);
+}
+
 /** @param {number} bytes */
 export function memory(bytes) {
   for (const [suffix, size] of SIZES) {

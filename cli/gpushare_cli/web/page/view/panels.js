@@ -1,6 +1,6 @@
 // All that is text beside the map: figures, what waits, what is wrong, one card, one pod.
 
-import { age, ageSince, counted, memory, number, percent } from "../state/text.js";
+import { age, ageSince, atLeast, counted, memory, number, percent } from "../state/text.js";
 import { button, byId, el, shown } from "./dom.js";
 
 /**
@@ -16,6 +16,17 @@ const MAX_WAITING = 300;
 /** So old figures are marked though nobody says that something is wrong: a round takes seconds. */
 const OLD_MILLISECONDS = 90_000;
 const MAX_PLACES = 12;
+const MAX_UNREAD = 4;
+const GOES_ON = "The page goes on by itself when it answers.";
+/** What is said where the figures are old, by why they are. */
+/** @type {Record<string, {title: string, advice: string}>} */
+const TROUBLES = {
+  Login: { title: "The login has expired", advice: "Log in again: the page goes on by itself." },
+  Unreachable: { title: "The API server is not reached", advice: GOES_ON },
+  Unread: { title: "The API server does not show GPUShareNodes", advice: "The page goes on by itself when it does." },
+  Late: { title: "The API server has not answered yet", advice: GOES_ON },
+  Paused: { title: "The figures are old", advice: "They are being read again." },
+};
 const PLURALS = new Map([["policy", "policies"]]);
 /** Kinds of problems that the map can show. */
 const PLACES = ["card", "node"];
@@ -26,7 +37,8 @@ const PLACES = ["card", "node"];
  * @param {boolean} isPart whether a filter is on
  */
 export function showFigures(sums, cluster, isPart) {
-  const { waiting, problems } = cluster.parts;
+  const { waiting, problems, title } = cluster.parts;
+  const isRead = cluster.version > 0;
   const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const held = sums.unit
     ? [`${number(sums.held)}/${number(sums.units)}`, `units of ${sums.unit} held, ${percent(sums.held, sums.units)}`]
@@ -38,10 +50,10 @@ export function showFigures(sums, cluster, isPart) {
   const where = `${sums.cards === 1 ? "card" : "cards"}${isPart ? " found" : ""} on ${counted(sums.nodes, "node")}${broken.length ? `, ${broken.join(", ")}` : ""}`;
   /** @type {Array<[string, string, string]>} */
   const figures = [
-    [number(sums.cards), where, ""],
-    [held[0], held[1], ""],
-    [number(waiting.total), waiting.total === 1 ? "pod waits" : "pods wait", ""],
-    [number(wrong), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
+    [isRead ? number(sums.cards) : "?", where, ""],
+    [isRead ? held[0] : "?", isRead ? held[1] : "held", ""],
+    [atLeast(waiting.total, title.incomplete.includes("waiting")), waiting.total === 1 ? "pod waits" : "pods wait", ""],
+    [atLeast(wrong, title.incomplete.includes("problems")), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
   ];
   byId("figures", HTMLElement).replaceChildren(
     ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dt", {}, name), el("dd", {}, value))),
@@ -64,17 +76,16 @@ export function showFreshness(cluster, isGone) {
   const isOld = isGone || isSilent || freshness.trouble !== "";
   document.body.classList.toggle("old", isOld);
   byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
+  const trouble = TROUBLES[freshness.trouble] ?? TROUBLES.Unreachable;
   const said = isGone
     ? ["Nobody answers", old, "kubectl gpushare web has ended, or too many of its pages are open. Start it again.", ""]
-    : freshness.trouble === "Login"
-      ? ["The login has expired", old, "Log in again: the page goes on by itself.", freshness.message]
-      : freshness.trouble
-        ? ["The API server is not reached", old, "The page goes on by itself when it answers.", freshness.message]
-        : isSilent
-          ? ["Nothing new is heard", old, "kubectl gpushare web is paused, waits for the cluster, or is not connected any more.", ""]
-          : title.unread.length
-            ? ["Not all could be read", "", title.unread.slice(0, 4).join(" "), ""]
-            : null;
+    : freshness.trouble
+      ? [trouble.title, old, trouble.advice, freshness.message]
+      : isSilent
+        ? ["Nothing new is heard", old, "kubectl gpushare web is paused, waits for the cluster, or is not connected any more.", ""]
+        : title.unread.length
+          ? ["Not all could be read", "", unreadText(title.unread), ""]
+          : null;
   banner.hidden = said === null;
   banner.className = isOld ? "alarm" : "";
   if (said === null) return;
@@ -93,6 +104,12 @@ export function showFreshness(cluster, isGone) {
   for (const each of banner.querySelectorAll(".when")) each.textContent = when;
 }
 
+/** @param {string[]} sentences */
+function unreadText(sentences) {
+  const rest = sentences.length - MAX_UNREAD;
+  return [...sentences.slice(0, MAX_UNREAD), ...(rest > 0 ? [`And ${number(rest)} more.`] : [])].join(" ");
+}
+
 /**
  * @param {Cluster} cluster
  * @param {string} chosen namespace/name
@@ -100,20 +117,21 @@ export function showFreshness(cluster, isGone) {
  * @param {(namespace: string, name: string) => void} onWhy
  */
 export function showWaiting(cluster, chosen, query, onWhy) {
-  const { waiting } = cluster.parts;
+  const { waiting, title } = cluster.parts;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
   const pods = words.length && found.length ? found : waiting.pods;
   const seen = pods.slice(0, MAX_WAITING);
   const section = byId("waiting", HTMLElement);
-  const key = JSON.stringify([waiting.total, chosen, seen]);
+  const isIncomplete = title.incomplete.includes("waiting");
+  const key = JSON.stringify([waiting.total, chosen, seen, isIncomplete]);
   if (section.dataset.key === key) return showAges(section, seen);
   section.dataset.key = key;
   const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
-    head("waiting-title", "Waiting", waiting.total),
-    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "No pod waits for a card."),
+    head("waiting-title", "Waiting", atLeast(waiting.total, isIncomplete)),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known which pods wait." : "No pod waits for a card."),
     ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
 }
@@ -140,7 +158,7 @@ function waitingItem(pod, chosen, onWhy) {
   const isChosen = chosen === `${pod.namespace}/${pod.name}`;
   const made = el(
     "button",
-    { type: "button", "aria-pressed": String(isChosen), title: pod.reason || null, "data-pod": `${pod.namespace}/${pod.name}` },
+    { type: "button", "aria-pressed": String(isChosen), title: pod.reason ? shown(pod.reason) : null, "data-pod": `${pod.namespace}/${pod.name}` },
     el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
     el("span", { class: "amount" }, asks.join(", ")),
     el("span", { class: "age" }, ageSince(pod.since ?? "", Date.now())),
@@ -154,11 +172,13 @@ function waitingItem(pod, chosen, onWhy) {
  * @param {(query: string) => void} onFind
  */
 export function showProblems(cluster, onFind) {
-  const { problems } = cluster.parts;
+  const { problems, title } = cluster.parts;
+  const isIncomplete = title.incomplete.includes("problems");
+  const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const items = problems.map((problem) => problemItem(problem, onFind));
   replaceKept("problems", [
-    head("problems-title", "Problems", problems.filter((problem) => problem.severity !== "note").length),
-    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, "Nothing is wrong."),
+    head("problems-title", "Problems", atLeast(wrong, isIncomplete)),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known whether anything is wrong." : "Nothing is wrong."),
   ]);
 }
 
@@ -271,10 +291,10 @@ function closing(title, onClose, kicker = "") {
 /**
  * @param {string} id
  * @param {string} title
- * @param {number} count
+ * @param {string} count
  */
 function head(id, title, count) {
-  return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, number(count))));
+  return el("div", { class: "head" }, el("h2", { id }, title, " ", el("span", { class: "count" }, count)));
 }
 
 /** @param {string} text some have several lines */

@@ -19,7 +19,7 @@ const PAGE = 20;
 const COLUMNS = [
   { key: "node", title: "Node", text: (card) => card.node.name },
   { key: "card", title: "Card", text: (card) => String(card.index), isNumber: true, value: (card) => card.index },
-  { key: "rack", title: "Rack", text: (card, group) => card.node.groups[group] ?? "" },
+  { key: "rack", title: "Rack", text: (card, group) => card.node.group(group) ?? "" },
   { key: "model", title: "Model", text: (card) => card.model },
   { key: "class", title: "Class", text: (card) => card.serves },
   { key: "state", title: "State", text: (card) => card.state },
