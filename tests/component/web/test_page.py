@@ -209,7 +209,7 @@ async def test_a_row_of_the_table_stays_while_others_change(tab: Tab, cluster: W
         assert stayed[8] is False
         focused = await tab.evaluate("document.activeElement.innerText")
         await tab.evaluate("document.querySelector('.scroll').scrollTop = 20000")
-        await tab.until("document.querySelector('[data-at=\"700\"]')")
+        await tab.until("document.querySelector('[data-at=\"720\"]')")
         assert await tab.evaluate("document.activeElement.innerText") == focused
         await tab.press("ArrowDown")
         await tab.until("document.querySelector('.scroll').scrollTop < 1000")
