@@ -99,11 +99,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     assert (ready["status"]["backend"], ready["status"]["engine"]) == ("Dedicated", "Extender")
     said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
-    how = (
-        "pods that ask for cards get"
-        if points_pods(cluster)
-        else "the API server has no MutatingAdmission"
-    )
+    how = "pods that ask for cards get" if points_pods(cluster) else "the API server has no MutatingAdmission"
     assert f"kube-scheduler:{version}, engine Extender) places pods; {how}" in said["message"]
     create(cluster, namespace, [asking_ours(cluster, "first", 10), asking_ours(cluster, "never", 17)])
     first = await_running(cluster, namespace, "first")["first"]

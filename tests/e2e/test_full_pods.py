@@ -239,7 +239,9 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(f"a pod may have at most {MAX_UNITS}" in pod["status"].get("message", "") for pod in pods),
+        lambda pods: any(
+            f"a pod may have at most {MAX_UNITS}" in pod["status"].get("message", "") for pod in pods
+        ),
         what="the plugin refuses the other, with the reason",
     )
     create(cluster, namespace, [pod("most", {"main": MAX_UNITS}, on=fine_units)])

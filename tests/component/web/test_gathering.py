@@ -87,8 +87,6 @@ async def test_a_list_that_does_not_come_is_no_knowledge(
 async def test_a_login_that_expires_between_rounds_is_not_said_in_the_terminal(
     cluster: WebCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow = followed_nodes.follow
-
     async def expiring(*_arguments: object, **_more: object) -> AsyncIterator[Listed[NamedRaw]]:
         yield Listed([])
         await asyncio.sleep(0.05)
@@ -96,10 +94,10 @@ async def test_a_login_that_expires_between_rounds_is_not_said_in_the_terminal(
 
     async with KubeClient(cluster.credentials()) as client:
         followed = FollowedNodes(client)
-        monkeypatch.setattr(followed_nodes, "follow", expiring)
-        await followed.refresh()
-        await asyncio.sleep(0.2)
-        monkeypatch.setattr(followed_nodes, "follow", follow)
+        with monkeypatch.context() as patched:
+            patched.setattr(followed_nodes, "follow", expiring)
+            await followed.refresh()
+            await asyncio.sleep(0.2)
         await followed.refresh()
         gc.collect()
         assert "never retrieved" not in caplog.text

@@ -40,6 +40,8 @@ async def program(kubeconfig: Path, *arguments: str) -> AsyncIterator[Process]:
         *("-c", START, "web", "--kubeconfig", str(kubeconfig), *arguments),
         stdout=PIPE,
         stderr=PIPE,
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process

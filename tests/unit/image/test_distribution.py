@@ -42,7 +42,8 @@ def test_a_wheel_holds_its_part_of_the_product_and_nothing_of_developers(
     folders = {file.partition("/")[0] for file in files}
     assert folders == {f"{name}-{VERSION}.dist-info", *(f"gpushare_{part}" for part in HOLDS[name])}
     suffixes = {Path(file).suffix for file in files if file.startswith("gpushare_")}
-    assert suffixes <= {".py", ".pyi", ".typed"}
+    page = {".css", ".html", ".js", ".svg"} if name == "kubectl_gpushare" else set()
+    assert suffixes <= {".py", ".pyi", ".typed", *page}
 
 
 def test_no_file_is_in_both_wheels(wheels: Mapping[str, zipfile.ZipFile]) -> None:
