@@ -160,7 +160,7 @@ def test_while_a_policy_is_there_all_of_it_is_named(cluster: LocalCluster, produ
     for expected in (
         "GPUSharePolicy default: the policy still exists",
         f"GPUShareNode {NODE}: ",
-        f"Node {NODE}: the label gpushare.io/policy=default is ours",
+        f"Node {NODE}: the label gpushare.io/policy=default is gpushare's",
         f"DaemonSet {SYSTEM}/gpushare-plugin-default: ",
         f"DaemonSet {SYSTEM}/gpushare-extender: ",
     ):
