@@ -39,7 +39,7 @@ async def cluster() -> AsyncIterator[WebCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[str]:
     try:
         with running_chromium() as address:
