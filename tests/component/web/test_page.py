@@ -318,7 +318,7 @@ async def redraws(tab: Tab) -> dict[str, float]:
 
 
 async def test_five_thousand_nodes_fit_the_window_and_the_memory(cluster: WebCluster, tab: Tab) -> None:
-    """``pytest -s`` shows how many milliseconds a change takes; beside clusters no limit of that would hold."""
+    """``pytest -s`` shows the milliseconds of a change; beside clusters no limit of them would hold."""
     async with served(cluster) as page:
         await tab.resize(1440, 900)
         await tab.open(f"{page.guard.url}?demo")
