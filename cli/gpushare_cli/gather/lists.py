@@ -47,8 +47,13 @@ async def read_list(
         request = ApiRequest(path=path, params=params, accept=accept)
         response = await client.read(request, shape=ListResponse[shape])  # type: ignore[valid-type]
     except (ApiError, UnreachableError) as error:
-        is_answer = isinstance(error, ApiError)
-        refused = f"the API server does not list {path}: {error}; {advice}"
-        raise CannotLookError(refused if is_answer else not_reached(error)) from error
+        raise not_listed(path, error, advice) from error
     give_back()  # the parts in which it came: of 5,000 GPUShareNodes 27 MB
     return response.items or []
+
+
+def not_listed(path: str, error: ApiError | UnreachableError, advice: str) -> CannotLookError:
+    """Returns what to raise where ``error`` came instead of the list at ``path``."""
+    if isinstance(error, UnreachableError):
+        return CannotLookError(not_reached(error))
+    return CannotLookError(f"the API server does not list {path}: {error}; {advice}")

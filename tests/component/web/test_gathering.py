@@ -22,6 +22,11 @@ from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.process.clock import utc_now
 
 
+def put_share(cluster: WebCluster) -> None:
+    """A pod of team-b gets units of a card of gpu-2."""
+    cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2")))
+
+
 async def watched(cluster: WebCluster) -> None:
     """Waits until the probe, the list and the watch have been asked for."""
     async with asyncio.timeout(WITHIN):
@@ -35,9 +40,7 @@ async def test_without_rights_to_watch_nodes_are_listed_each_time(cluster: WebCl
         followed = FollowedNodes(client)
         await followed.refresh()
         await watched(cluster)
-        cluster.put(
-            SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
-        )
+        put_share(cluster)
         await followed.refresh()
         assert b"team-b" in bytes(followed.nodes["gpu-2"])
         await followed.forget()
@@ -51,9 +54,7 @@ async def test_a_watch_that_says_nothing_is_not_trusted_for_long(
         followed = FollowedNodes(client)
         await followed.refresh()
         await watched(cluster)
-        cluster.put(
-            SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
-        )
+        put_share(cluster)
         await asyncio.sleep(0.05)
         await followed.refresh()
         assert b"team-b" not in bytes(followed.nodes["gpu-2"])

@@ -9,7 +9,8 @@ from time import monotonic
 import msgspec
 from msgspec import Raw, Struct
 
-from gpushare_cli.errors import CannotLookError, not_known, not_reached
+from gpushare_cli.errors import CannotLookError, not_known
+from gpushare_cli.gather.lists import not_listed
 from gpushare_cli.gather.shared_cards import LISTS_SHARE_NODES, NodeName
 from gpushare_core.kube import follow as following
 from gpushare_core.kube.client import KubeClient
@@ -79,14 +80,10 @@ class FollowedNodes:
         request = ApiRequest(path=SHARE_NODES, params={"limit": "1"})
         try:
             await self.client.read(request, shape=ListResponse[NodeName])
-        except UnreachableError as error:
-            raise CannotLookError(not_reached(error)) from error
-        except ApiError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
+        except (ApiError, UnreachableError) as error:
+            if isinstance(error, ApiError) and error.status == HTTPStatus.UNAUTHORIZED:
                 raise CannotLookError(not_known(error.message or error)) from error
-            raise CannotLookError(
-                f"the API server does not list {SHARE_NODES}: {error}; {LISTS_SHARE_NODES}"
-            ) from error
+            raise not_listed(SHARE_NODES, error, LISTS_SHARE_NODES) from error
 
     async def _follow(self) -> None:
         follower = Follower(missed=self._miss)
