@@ -204,6 +204,17 @@ func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 	c.handle.Activate(klog.FromContext(ctx), byName)
 }
 
+// isExplained says whether the API server shows why a pod waits, as far as the watch tells.
+func (c *core) isExplained(pod *v1.Pod) bool {
+	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return true // there is nobody to be tried
+	}
+	return slices.ContainsFunc(known.Status.Conditions, func(one v1.PodCondition) bool {
+		return one.Type == v1.PodScheduled && one.Status == v1.ConditionFalse && one.Reason == v1.PodReasonUnschedulable
+	})
+}
+
 // podHandler counts the bound pods, and forgets those that wait no more.
 func (c *core) podHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: c.setPod, UpdateFunc: c.changePod, DeleteFunc: c.dropPod}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -322,4 +325,17 @@ func TestWhoIsKeptFromANodeByANominatedPodRests(t *testing.T) {
 		bound := slices.DeleteFunc(slices.Clone(small), func(name string) bool { return w.binding(name) == nil })
 		return len(bound) == 2
 	})
+}
+
+func TestWhoseReasonIsNotWrittenIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w, isLost := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16)), atomic.Bool{}
+	w.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return isLost.CompareAndSwap(false, true), nil, errAway
+	})
+	w.create("a", 4)
+	w.waitRefused("a")
+	if !isLost.Load() || w.attempts.of("a") != 2 {
+		t.Errorf("%d attempts, the first one's reason is lost: %t", w.attempts.of("a"), isLost.Load())
+	}
 }

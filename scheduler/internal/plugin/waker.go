@@ -95,6 +95,7 @@ func (w *waker) tick(core *core) {
 		w.wake(node, core)
 	}
 	pods = append(pods, w.waiting.Preemptors(core.cluster, schedulersView{core})...)
+	pods = append(pods, w.waiting.Unexplained(core.isExplained)...)
 	if len(pods) > 0 {
 		w.activate(pods)
 	}

@@ -89,6 +89,8 @@ type entry struct {
 	// its group wait for it then.
 	isWokenToEvict bool
 	turn           int
+	// rounds is how many have begun since it was refused.
+	rounds int
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
@@ -118,7 +120,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	before := p.pods[pod.UID]
 	if before != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
-		before.isWokenToEvict, before.turn = false, 0
+		before.isWokenToEvict, before.turn, before.rounds = false, 0, 0
 		return
 	}
 	p.added++
