@@ -180,6 +180,22 @@ async def test_what_may_not_be_read_is_said(api: FakeApi, client: KubeClient) ->
     assert report.exit_status is ExitStatus.GOOD
 
 
+@pytest.mark.parametrize(
+    "command", [("pods", "-n", "a"), ("namespaces", "-n", "a"), ("top", "pods", "-n", "a", "--once")]
+)
+async def test_who_may_read_a_namespace_and_all_cards_sees_what_it_holds(
+    api: FakeApi, client: KubeClient, command: tuple[str, ...]
+) -> None:
+    """As docs/install.md says of a team lead."""
+    api.fail("GET", PODS, status(403, "pods is forbidden"))
+    api.fail("GET", NODES, status(403, "nodes is forbidden"))
+    api.fail("GET", pods("a"), listed(known("a/x")))
+    api.fail("GET", pods("a").removesuffix("/pods") + "/resourcequotas", listed())
+    text = printed(await run_command(client, *command), *command)
+    assert {"1Gi", "4Gi"} <= {*text.replace("/", " ").split()}
+    assert "pods that wait are not shown" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("command", [("inspect",), ("pods",), ("namespaces",), ("top", "--once")])
 async def test_without_crds_nobody_can_look(
     api: FakeApi, client: KubeClient, command: tuple[str, ...]

@@ -20,7 +20,7 @@ SHOWN = all_shown()
 OF_THE_TARGET = {"pod", "namespace", "job", "instance", "container", "app_kubernetes_io_component"}
 """Labels that Prometheus adds."""
 PROMQL = {
-    *("sum", "max", "count", "rate", "increase", "absent", "histogram_quantile", "vector"),
+    *("sum", "max", "count", "rate", "increase", "absent", "histogram_quantile", "vector", "sum_over_time"),
     *("by", "on", "group_left", "and", "or", "unless"),
 }
 CONDITIONS = {
@@ -124,6 +124,25 @@ def test_the_variables_of_the_dashboard_are_asked_of_metrics_that_have_the_label
     found = [rule.groups() for rule in asked if rule]
     assert found
     assert all(label in SHOWN[name].labels for name, label in found)
+
+
+def queries() -> list[str]:
+    """Returns what the page has people ask Prometheus."""
+    page = DOCUMENT.read_text()
+    blocks = re.findall(r"^```promql\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    return [*blocks, *re.findall(r"^\| [^|`]+\? \| `([^`]+)` \|$", page, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("query", queries())
+def test_a_query_of_the_page_speaks_of_what_there_is(query: str) -> None:
+    assert problems(query) == []
+    assert any(True for _ in selectors(query))
+
+
+def test_the_page_names_panels_that_the_dashboard_has() -> None:
+    named = re.findall(r"panel \*([^*]+)\*", DOCUMENT.read_text())
+    assert named
+    assert {*named} <= {panel["title"] for panel in panels()}
 
 
 def test_every_metric_is_documented_and_no_other() -> None:
