@@ -187,7 +187,7 @@ PODS: tuple[WrongPod, ...] = (
         written="gpushare.io/memory: 4 and gpushare.io/slice: 1 in one container",
         body=pod({MEMORY: "4", SLICE: "1"}),
         code="Refused",
-        says="asks for gpushare.io/memory and gpushare.io/slice, and each of them says which cards it sees",
+        says="asks for gpushare.io/memory and gpushare.io/slice; a container may ask for only one of these",
         advises="",
     ),
     WrongPod(
@@ -240,7 +240,7 @@ PODS: tuple[WrongPod, ...] = (
         written="1,100 annotations",
         body=annotated(pod({MEMORY: "4"}), {f"example.com/{number}": "x" for number in range(1100)}),
         code="Refused",
-        says="the pod has 1100 annotations, and one that asks for a share of a card may have 1024",
+        says="the pod has 1100 annotations; a pod that asks for a share of a card may have at most 1024",
         advises="",
     ),
     WrongPod(
