@@ -426,13 +426,13 @@ POLICIES: tuple[WrongPolicy, ...] = (
     WrongPolicy(
         written="an empty selector",
         spec=_DRAFT.with_rule(names=None, selector={}),
-        says="an empty selector would take every node: give matchLabels or matchExpressions",
+        says="an empty selector would select every node: give matchLabels or matchExpressions",
         todo="Select by a label that only nodes with cards have.",
     ),
     WrongPolicy(
         written="names and selector in one entry",
         spec=_DRAFT.with_rule(selector={"matchLabels": {"gpu": "yes"}}),
-        says="each entry of nodes has either names or a selector, not both and not neither",
+        says="each entry of nodes needs either names or a selector, and not both",
         todo="Make two entries of it, or take one out.",
     ),
     WrongPolicy(
@@ -480,19 +480,19 @@ POLICIES: tuple[WrongPolicy, ...] = (
     WrongPolicy(
         written="isolation.memory: Hook with simulated cards",
         spec=_DRAFT.with_rule(isolation={"memory": "Hook"}),
-        says="isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA",
+        says="isolation.memory Hook needs devices.source NVML or Inventory",
         todo="Leave isolation.memory out: it is None then.",
     ),
     WrongPolicy(
         written="isolation.memory: Driver with source: Inventory",
         spec=_DRAFT.with_rule(devices={"source": "Inventory"}, isolation={"memory": "Driver"}),
-        says="isolation.memory Driver needs devices.source NVML, for it is NVIDIA's driver that refuses",
+        says="isolation.memory Driver needs devices.source NVML, because NVIDIA's driver limits the memory",
         todo="Write isolation.memory: Hook, or leave it out.",
     ),
     WrongPolicy(
         written="isolation.onExcess: Evict, where containers are not measured",
         spec=_DRAFT.with_rule(isolation={"onExcess": "Evict"}),
-        says="isolation.onExcess Evict needs to know what containers have",
+        says="isolation.onExcess Evict needs the memory use of containers",
         todo="Write plugin: {measurement: {scope: Containers}} beside nodes.",
     ),
     WrongPolicy(
