@@ -166,7 +166,7 @@ def test_who_looks_after_cards_changes_nothing_else(cluster: LocalCluster, produ
         )
         annotate(cluster, CORDON_ANNOTATION, "", "--as=nurse")
         annotate(cluster, CORDON_REASON_ANNOTATION, "", "--as=nurse")
-        with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault only"):
+        with pytest.raises(LocalClusterError, match=r"cordon-reason and gpushare.io/clear-fault of a"):
             annotate(cluster, SIMULATE_ANNOTATION, "fail=0", "--as=nurse")
         patch = json.dumps({"spec": {"mode": "Off"}})
         with pytest.raises(LocalClusterError, match=r"follows from the GPUSharePolicy"):
@@ -196,6 +196,6 @@ def test_a_plugin_writes_events_in_its_own_name_only(
         async with KubeClient(credentials, timeout=CALL_SECONDS) as client:
             await client.create(events(namespace), sent)
 
-    with pytest.raises(ApiError, match="plugin of node gpu-1 may write Events on pods only"):
+    with pytest.raises(ApiError, match="plugin of node gpu-1 may write Events only about pods"):
         asyncio.run(send(body | change))
     asyncio.run(send(body))

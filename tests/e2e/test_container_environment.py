@@ -68,7 +68,7 @@ def test_who_makes_a_pod_does_not_name_its_cards(
     with pytest.raises(LocalClusterError) as refusal:
         try_out(cluster, namespace, body)
     assert f"container main asks for a share of a card and sets {variable} itself" in str(refusal.value)
-    assert "take that out of its env" in str(refusal.value)
+    assert "remove it from env" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ BAD = [
     pytest.param(policy(rule(), rule()), "name each node once", id="twice in two rules"),
     pytest.param(
         policy({"selector": {}, "devices": SIMULATED}),
-        "would take every node",
+        "would select every node",
         id="everything",
     ),
     pytest.param(
@@ -170,14 +170,14 @@ BAD = [
         pytest.param(policy(isolated(devices, memory=kind)), said, id=f"isolation {kind} of {source}")
         for kind, source, devices, said in (
             ("Driver", "simulated cards", SIMULATED, "Driver needs devices.source NVML"),
-            ("Driver", "an inventory", {"source": "Inventory"}, "take Hook or None for other cards"),
-            ("Hook", "simulated cards", SIMULATED, "take None for them"),
+            ("Driver", "an inventory", {"source": "Inventory"}, "use Hook or None for other cards"),
+            ("Hook", "simulated cards", SIMULATED, "use None for them"),
             ("MPS", "NVML's cards", {}, '"None", "Hook", "Driver"'),
         )
     ),
     pytest.param(
         policy(isolated({"source": "Inventory"}, onExcess="Evict"), plugin=CONTAINERS),
-        "take Report for them",
+        "use Report for them",
         id="evictions from cards that are not measured",
     ),
     *(

@@ -129,7 +129,10 @@ def security(number: int, **fields: Any) -> Callable[[Json], Any]:
 
 
 PROGRAMS = "no other Deployment than gpushare-scheduler"
-CONFINED = "only run confined containers"
+
+CONFINED = "only containers with seccomp"
+OTHER_FIELDS = "only HTTP probes"
+PLACES = "let the default scheduler place"
 # Where two policies refuse a forgery, the API server names either.
 FORGERIES = (
     (image(0, "evil/kube-scheduler:v1.36.3"), "may run only", "another image for kube-scheduler"),
@@ -157,43 +160,43 @@ FORGERIES = (
         "may not run its programs",
         "an extender for everybody",
     ),
-    (lambda pod: pod.update(hostNetwork=True), "here is more: hostNetwork", "network"),
-    (lambda pod: pod.update(tolerations=[{"operator": "Exists"}]), "more: tolerations", "tolerations"),
+    (lambda pod: pod.update(hostNetwork=True), "here are also: hostNetwork", "network"),
+    (lambda pod: pod.update(tolerations=[{"operator": "Exists"}]), "also: tolerations", "tolerations"),
     (
         lambda pod: pod["containers"][0].update(envFrom=[{"configMapRef": {"name": "a"}}]),
-        "here is more: kube-scheduler",
+        "here are also: kube-scheduler",
         "variables from elsewhere",
     ),
     (
         lambda pod: pod["containers"][0].update(env=[{"name": "A", "value": "b"}]),
-        "nothing but the programs",
+        OTHER_FIELDS,
         "variable",
     ),
     (
         lambda pod: pod["containers"][0]["livenessProbe"]["httpGet"].update(host="192.0.2.1"),
-        "nothing but the programs",
+        OTHER_FIELDS,
         "a probe elsewhere",
     ),
     (
         lambda pod: pod["containers"][1]["ports"][0].update(hostPort=80),
-        "nothing but the programs",
+        OTHER_FIELDS,
         "a port of the host",
     ),
     (
         lambda pod: pod["volumes"].__setitem__(0, {"name": "shared", "hostPath": {"path": "/"}}),
-        "no other volume",
+        "only one volume",
         "the host",
     ),
     (
         lambda pod: pod["containers"][0]["volumeMounts"][0].update(mountPath="/usr"),
-        "no other volume",
+        "only one volume",
         "elsewhere",
     ),
     (security(0, runAsUser=0), CONFINED, "root"),
     (security(1, privileged=True, allowPrivilegeEscalation=True), CONFINED, "privileged"),
     (lambda pod: pod["securityContext"].pop("seccompProfile"), CONFINED, "system calls"),
-    (lambda pod: pod.update(nodeSelector={"a": "b"}), "leave to the cluster's own scheduler", "place"),
-    (lambda pod: pod.update(schedulerName="mine"), "leave to the cluster's own scheduler", "scheduler"),
+    (lambda pod: pod.update(nodeSelector={"a": "b"}), PLACES, "place"),
+    (lambda pod: pod.update(schedulerName="mine"), PLACES, "scheduler"),
 )
 
 
@@ -236,8 +239,8 @@ FORGERIES_WITH_PLUGIN = (
         "an argument of kube-scheduler's",
     ),
     (security(0, runAsUser=0), CONFINED, "root"),
-    (lambda pod: pod["containers"][0].update(ports=[{"containerPort": 1}]), "nothing but", "a port"),
-    (lambda pod: pod.update(hostNetwork=True), "here is more: hostNetwork", "network"),
+    (lambda pod: pod["containers"][0].update(ports=[{"containerPort": 1}]), OTHER_FIELDS, "a port"),
+    (lambda pod: pod.update(hostNetwork=True), "here are also: hostNetwork", "network"),
 )
 
 

@@ -38,7 +38,7 @@ def test_no_user_changes_the_annotation_of_any_dialect(
     cluster: LocalCluster, namespace: str, value: str
 ) -> None:
     for key in ANNOTATION_KEYS:
-        with pytest.raises(LocalClusterError, match=f"the annotation {key} is changed by the gpushare"):
+        with pytest.raises(LocalClusterError, match=f"only gpushare may change the annotation {key}"):
             annotate(cluster, namespace, key=key, value=value)
 
 
@@ -47,7 +47,7 @@ def test_no_user_binds_with_one(cluster: LocalCluster, namespace: str, key: str)
     waiting = pod("waiting", {"main": 0})
     waiting["spec"]["schedulerName"] = "nobody"
     create(cluster, namespace, [waiting])
-    with pytest.raises(LocalClusterError, match="only gpushare may bind"):
+    with pytest.raises(LocalClusterError, match="only gpushare may create a Binding"):
         bind(cluster, namespace, key)
 
 
@@ -67,7 +67,7 @@ def test_the_plugin_of_the_node_sets_them(cluster: LocalCluster, namespace: str)
     keys = [key for key in ANNOTATION_KEYS if key != "gpushare.io/allocation"]
     path = f"{PODS.format(namespace=namespace)}/plain"
     patch = {"metadata": {"annotations": dict.fromkeys(keys, "0")}}
-    with pytest.raises(ApiError, match="may only change pods that run there"):
+    with pytest.raises(ApiError, match="may change only pods on that node"):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
     assert get(cluster, path)["metadata"]["annotations"].keys() >= set(keys)
@@ -91,7 +91,7 @@ def test_another_systems_account_sets_those_of_its_dialect_only(
         (VOLCANO, "gpushare.io/allocation"),
         (ALIYUN, "volcano.sh/gpu-assigned"),
     ]:
-        with pytest.raises(LocalClusterError, match="scheduler extender and the plugins only"):
+        with pytest.raises(LocalClusterError, match="only gpushare may change the annotation"):
             annotate(cluster, namespace, f"--as={account}", *GROUPS, key=key, value="1")
 
 

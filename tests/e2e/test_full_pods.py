@@ -197,7 +197,7 @@ def test_a_plugin_may_write_on_a_pod_with_the_most_annotations(cluster: LocalClu
     create(cluster, namespace, [body])
     path, text = f"{PODS.format(namespace=namespace)}/a", allocation("gpu-2", uid_of(cluster, namespace, "a"))
     as_plugin_of(cluster, "gpu-2", path, {"metadata": {"annotations": {ANNOTATION: text}}})
-    with pytest.raises(ApiError, match="may change no other annotation"):
+    with pytest.raises(ApiError, match="may change only the annotation gpushare"):
         as_plugin_of(cluster, "gpu-2", path, {"metadata": {"annotations": {"another": "x"}}})
 
 
@@ -207,7 +207,7 @@ def test_a_pod_that_was_large_before_can_be_managed(cluster: LocalCluster, names
     body["spec"]["schedulerName"] = "nobody"
     with without_limits(cluster, namespace):
         create(cluster, namespace, [body])
-    with pytest.raises(LocalClusterError, match="take some away"):
+    with pytest.raises(LocalClusterError, match="remove some"):
         patch(cluster, namespace, {"annotations": {"more": "x"}})
     patch(cluster, namespace, {"labels": {"app": "bank"}, "finalizers": ["example.com/hold"]})
     patch(cluster, namespace, {"finalizers": []}, "--subresource=status")

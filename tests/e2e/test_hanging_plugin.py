@@ -100,7 +100,7 @@ def test_a_plugin_writes_the_lease_of_its_own_node_only(cluster: LocalCluster) -
     renewed = {"spec": {"holderIdentity": NODE}}
     patch_as(cluster, "gpushare-plugin", lease_path(SYSTEM, f"plugin.{NODE}"), renewed, node=NODE)
     for name in ("plugin.gpu-2", "gpushare-operator", "gpushare-extender"):
-        with pytest.raises(ApiError, match=f"may write no other Lease than plugin.{NODE}"):
+        with pytest.raises(ApiError, match=f"may write only the Lease plugin.{NODE}"):
             patch_as(cluster, "gpushare-plugin", lease_path(SYSTEM, name), renewed, node=NODE)
 
 

@@ -1,4 +1,4 @@
-"""Pods that ask for a share of a card and bring what gets round the limit of its memory."""
+"""Pods that ask for a share of a card and bypass its memory limit."""
 
 import json
 from collections.abc import Iterator
@@ -343,4 +343,4 @@ def test_in_a_large_pod_all_of_it_is_found(cluster: LocalCluster, namespace: str
 
 def test_more_than_is_looked_through_is_no_way_round(cluster: LocalCluster, namespace: str) -> None:
     body = large(volumes=[{"name": f"v{each}", "emptyDir": {}} for each in range(20_000)])
-    assert "more than 10000 are not looked through" in told(cluster, namespace, body)
+    assert "gpushare checks at most 10000" in told(cluster, namespace, body)

@@ -131,7 +131,7 @@ def test_a_user_may_not_change_one_later_by_whatever_way(
     create(cluster, namespace, [plain])
     for value in (allocation("gpu-1", uid_of(cluster, namespace, "plain")), *([None] if before else [])):
         patch = json.dumps({"metadata": {"annotations": {ANNOTATION: value}}})
-        with pytest.raises(LocalClusterError, match="scheduler extender and the plugins only"):
+        with pytest.raises(LocalClusterError, match="only gpushare may change the annotation"):
             cluster.kubectl("patch", "pod", "plain", "-n", namespace, "--type=merge", "-p", patch, *way)
 
 
@@ -197,7 +197,7 @@ def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster,
         "target": {"kind": "Node", "name": "gpu-1"},
     }
     path = f"/api/v1/namespaces/{namespace}/pods/waiting/binding"
-    with pytest.raises(LocalClusterError, match="only gpushare may bind"):
+    with pytest.raises(LocalClusterError, match="only gpushare may create a Binding"):
         cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
     del binding["metadata"]["annotations"]
     cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
@@ -232,7 +232,7 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
     path = f"{PODS.format(namespace=namespace)}/there"
     text = allocation("gpu-1", uid_of(cluster, namespace, "there"))
     patch = {"metadata": {"annotations": {ANNOTATION: text}}}
-    with pytest.raises(ApiError, match="plugin of node gpu-2 may only change pods that run there"):
+    with pytest.raises(ApiError, match="plugin of node gpu-2 may change only pods on that node"):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
 
@@ -253,7 +253,7 @@ def test_a_plugin_books_on_its_own_node_only(cluster: LocalCluster, namespace: s
     path, uid = f"{PODS.format(namespace=namespace)}/there", uid_of(cluster, namespace, "there")
     own = allocation("gpu-1", uid)
     as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: own}}})
-    with pytest.raises(ApiError, match="plugin of node gpu-1 may book on that node only"):
+    with pytest.raises(ApiError, match="plugin of node gpu-1 may allocate only on that node"):
         as_plugin_of(
             cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: text.replace("UID", uid)}}}
         )
@@ -272,7 +272,7 @@ def test_accounts_of_these_names_in_another_namespace_are_nobody_special(
     text = allocation("gpu-1", uid_of(cluster, namespace, "mine"))
     theirs = f"--as=system:serviceaccount:{namespace}:gpushare-plugin"
     await_right(cluster, "patch", "pods", "-n", namespace, theirs)
-    with pytest.raises(ApiError, match="scheduler extender and the plugins only"):
+    with pytest.raises(ApiError, match="only gpushare may change the annotation"):
         as_plugin_of(
             cluster,
             "gpu-1",
@@ -292,7 +292,7 @@ def test_an_allocation_of_another_node_or_pod_than_the_binding_s_is_refused(
     create(cluster, namespace, [waiting])
     uid = uid_of(cluster, namespace, "waiting")
     for node, named, of in [("gpu-2", uid, uid), ("gpu-1", "other", uid), ("gpu-1", "", "")]:
-        with pytest.raises(ApiError, match=r'has to begin with \{"node":"gpu-1","uid":'):
+        with pytest.raises(ApiError, match=r'must begin with \{"node":"gpu-1","uid":'):
             bind(cluster, namespace, of, allocation(node, named))
     with pytest.raises(ApiError, match="409"):
         bind(cluster, namespace, "other", allocation("gpu-1", "other"))
@@ -384,7 +384,7 @@ def test_the_extender_holds_its_own_lease_and_no_other(cluster: LocalCluster) ->
 )
 def test_a_plugin_changes_nothing_but_annotations(cluster: LocalCluster, namespace: str, patch: Json) -> None:
     create(cluster, namespace, [pod("there", {"main": 0}, node="gpu-1")])
-    with pytest.raises(ApiError, match="may only change annotations of pods"):
+    with pytest.raises(ApiError, match="may change only annotations of pods"):
         as_plugin_of(cluster, "gpu-1", f"{PODS.format(namespace=namespace)}/there", patch)
 
 
@@ -395,7 +395,7 @@ def test_a_plugin_changes_no_other_annotation(
     there = pod("there", {"main": 0}, node="gpu-1")
     there["metadata"]["annotations"] = {} if value == "added" else {"mine": "yes"}
     create(cluster, namespace, [there])
-    with pytest.raises(ApiError, match="may change no other annotation of pods"):
+    with pytest.raises(ApiError, match="may change only the annotation gpushare"):
         as_plugin_of(
             cluster,
             "gpu-1",
@@ -409,7 +409,7 @@ def test_a_plugin_without_a_node_changes_nothing(cluster: LocalCluster, namespac
     waiting["spec"]["schedulerName"] = "nobody"
     create(cluster, namespace, [waiting])
     patch = {"metadata": {"annotations": {ANNOTATION: "{}"}}}
-    with pytest.raises(ApiError, match="may only change pods that run there"):
+    with pytest.raises(ApiError, match="may change only pods on that node"):
         as_plugin_of(cluster, "", f"{PODS.format(namespace=namespace)}/waiting", patch)
 
 
@@ -422,7 +422,9 @@ def test_a_plugin_reports_on_its_own_node_only(cluster: LocalCluster) -> None:
     }
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(share))
     path, patch = f"{SHARE_NODES}/gpu-1/status", {"status": {"summary": "seen"}}
-    with pytest.raises(ApiError, match="plugin of node gpu-2 may only report on that node"):
+    with pytest.raises(
+        ApiError, match="plugin of node gpu-2 may write only the status of GPUShareNode gpu-2"
+    ):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
     assert get(cluster, f"{SHARE_NODES}/gpu-1")["status"]["summary"] == "seen"

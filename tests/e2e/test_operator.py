@@ -304,38 +304,43 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
 @pytest.mark.parametrize(
     ("subresource", "patch", "refusal"),
     [
-        pytest.param("", {"metadata": {"labels": {"a": "b"}}}, "no other labels", id="label"),
+        pytest.param("", {"metadata": {"labels": {"a": "b"}}}, "only these labels", id="label"),
         pytest.param(
-            "", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}, "no other labels", id="no label"
+            "", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}, "only these labels", id="no label"
         ),
         pytest.param(
-            "", {"metadata": {"labels": {SCHEDULER_LABEL: "1"}}}, "on control planes only", id="mark"
-        ),
-        pytest.param("", {"metadata": {"annotations": {"a": "b"}}}, "no other annotations", id="annotation"),
-        pytest.param("", {"spec": {"unschedulable": True}}, "nothing else", id="cordon"),
-        pytest.param(
-            "", {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}, "nothing else", id="taint"
+            "", {"metadata": {"labels": {SCHEDULER_LABEL: "1"}}}, "only on control planes", id="mark"
         ),
         pytest.param(
-            "/status", {"status": {"capacity": {"cpu": "1k"}}}, "only take gpushare.io", id="more cpu"
+            "", {"metadata": {"annotations": {"a": "b"}}}, "only these annotations", id="annotation"
+        ),
+        pytest.param("", {"spec": {"unschedulable": True}}, "and remove the taint", id="cordon"),
+        pytest.param(
+            "",
+            {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}},
+            "and remove the taint",
+            id="taint",
         ),
         pytest.param(
-            "/status", {"status": {"capacity": {"cpu": None}}}, "only take gpushare.io", id="no cpu"
+            "/status", {"status": {"capacity": {"cpu": "1k"}}}, "only remove gpushare.io", id="more cpu"
         ),
         pytest.param(
-            "/status", {"status": {"capacity": {"gpushare.io/memory": "1k"}}}, "only take", id="more units"
+            "/status", {"status": {"capacity": {"cpu": None}}}, "only remove gpushare.io", id="no cpu"
+        ),
+        pytest.param(
+            "/status", {"status": {"capacity": {"gpushare.io/memory": "1k"}}}, "only remove", id="more units"
         ),
         pytest.param(
             "/status",
             {"status": {"capacity": {"aliyun.com/gpu-count": "8"}}},
-            "only take",
+            "only remove",
             id="the number of cards of a dialect that the node does not speak",
         ),
         pytest.param(
-            "/status", {"status": {"addresses": []}}, "but capacity and allocatable", id="addresses"
+            "/status", {"status": {"addresses": []}}, "only capacity and allocatable", id="addresses"
         ),
         *(
-            pytest.param("/status", {"status": {field: value}}, "but capacity and allocatable", id=field)
+            pytest.param("/status", {"status": {field: value}}, "only capacity and allocatable", id=field)
             for field, value in (
                 ("phase", "Terminated"),
                 ("features", {"supplementalGroupsPolicy": False}),
@@ -343,7 +348,7 @@ def as_operator(cluster: LocalCluster, call: str, path: str, *body: Any, **optio
             )
         ),
         pytest.param(
-            "/status", {"metadata": {"labels": {"a": "b"}}}, "no other labels", id="label by status"
+            "/status", {"metadata": {"labels": {"a": "b"}}}, "only these labels", id="label by status"
         ),
     ],
 )
@@ -358,7 +363,7 @@ def test_the_operators_account_declares_no_features_of_nodes(cluster: LocalClust
     """Servers before Kubernetes 1.35 drop the field: they do not know it."""
     patch = {"status": {"declaredFeatures": ["Forged"]}}
     if cluster.kubernetes >= Minor(1, 35, 0):
-        with pytest.raises(ApiError, match="but capacity and allocatable"):
+        with pytest.raises(ApiError, match="only capacity and allocatable"):
             as_operator(cluster, "merge", f"{NODES}/gpu-2/status", patch)
     else:
         kept = as_operator(cluster, "merge", f"{NODES}/gpu-2/status", patch)
@@ -376,7 +381,7 @@ def test_the_operators_account_marks_hosts_that_people_have_labelled_for_backend
         as_operator(cluster, "merge", f"{NODES}/gpu-2", patch, dry_run=True)
 
     mark("external")
-    with pytest.raises(ApiError, match="on control planes only, and as 'external'"):
+    with pytest.raises(ApiError, match="only on control planes, and with the value 'external'"):
         mark("1")
     cluster.kubectl("label", "node", "gpu-2", f"{EXTERNAL_SCHEDULER_LABEL}-")
 

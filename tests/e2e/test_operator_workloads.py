@@ -107,7 +107,7 @@ SWAP = "install with engine Plugin"
 (CHECK,) = MADE[SWAP]["spec"]["template"]["spec"]["initContainers"]
 AGAIN, OUR_IMAGE = {**CHECK, "name": "again"}, CHECK["image"]
 OF_NOTHING = {**PREPARATION, "volumeMounts": []}
-PREPARATIONS = "may run no init containers"
+PREPARATIONS = "may run only two init containers"
 
 
 def preparation(**change: Any) -> Callable[[Json], None]:
@@ -402,9 +402,9 @@ RUNS, MAY_NOT_RUN, VOLUMES, CONFINED, PLACES, PROGRAMS = (
     "here are also",
     "may not run",
     "no other volumes",
-    "confined containers",
-    "on marked control planes",
-    "nothing but the programs themselves",
+    "only containers with seccomp",
+    "plugins only on the nodes of their policy",
+    "only HTTP probes",
 )
 LOGS = "plugin with logs on the host"
 LOGS_VOLUME = {"name": "logs", "hostPath": {"path": "/var/log/a", "type": "DirectoryOrCreate"}}
@@ -498,7 +498,7 @@ FORGERIES = [
     ("restore", lambda pod: pod.update(initContainers=[CHECK]), PREPARATIONS, "a check before restoring"),
     (SWAP, replaced_arg("--scheduler-image", "evil"), PREPARATIONS, "another image than what was checked"),
     *(
-        (SWAP, swap_to(image), "no other image than one of gpushare-scheduler", f"kube-scheduler of {image}")
+        (SWAP, swap_to(image), "only a version of the image gpushare-scheduler", f"kube-scheduler of {image}")
         for image in (
             "evil",
             "evil/gpushare-scheduler:0.1.0-1.36",
@@ -576,17 +576,17 @@ FORGERIES = [
     (
         "install",
         container(image="evil"),
-        "its own image, gpushare:0.1.0; here is hostctl of evil",
+        "its own image gpushare:0.1.0, with its own pull secrets; here container hostctl has evil",
         "image",
     ),
     (
         "install",
         lambda pod: pod["containers"].append({**pod["containers"][0], "name": "sidecar"}),
-        "only run one container; here are hostctl, sidecar",
+        "run only one container in a pod; here are hostctl, sidecar",
         "sidecar",
     ),
-    ("install", container(command=["sh"]), "only run gpushare-plugin", "command"),
-    ("install", container(command=["gpushare-plugin"]), "only run gpushare-plugin", "another program"),
+    ("install", container(command=["sh"]), "run only gpushare-plugin", "command"),
+    ("install", container(command=["gpushare-plugin"]), "run only gpushare-plugin", "another program"),
     (
         "install",
         lambda pod: pod.update(serviceAccountName="gpushare-plugin"),
@@ -633,7 +633,7 @@ FORGERIES = [
     (
         "restore",
         lambda pod: pod.pop("activeDeadlineSeconds"),
-        "by which the ResourceQuota gpushare-hostctl counts",
+        "because the ResourceQuota gpushare-hostctl counts",
         "no quota counts it",
     ),
     ("install", lambda pod: pod.update(tolerations=[]), PLACES, "tolerations"),
@@ -684,7 +684,7 @@ def test_of_jobs_and_templates_too_only_what_is_ours(
 ) -> None:
     body = forged("install", lambda _: None)
     forge(body)
-    with pytest.raises(ApiError, match="single runs of hostctl"):
+    with pytest.raises(ApiError, match="fields and annotations that its DaemonSets and Jobs need"):
         create(operator, body)
 
 
@@ -718,7 +718,7 @@ def uncompared(body: Json) -> None:
     body["metadata"]["labels"].pop(COMPARE_LABEL)
 
 
-NAMES, UNCOMPARED, REQUESTS = "may make only", "only with the label", "may request"
+NAMES, UNCOMPARED, REQUESTS = "may write only", "only with the label", "may request"
 FORGED_OBJECTS = [
     ("plugin", renamed("gpushare-plugin-other"), NAMES, "a second plugin of a policy"),
     ("plugin", renamed("gpushare-extender"), NAMES, "a plugin by the extender's name"),

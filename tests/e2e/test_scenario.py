@@ -135,7 +135,7 @@ def test_an_annotation_forged_while_the_policies_were_off_is_put_right(
     text = honest["metadata"]["annotations"]["gpushare.io/allocation"]
     forged = text.replace('"node":"gpu-1"', '"node":"gpu-2"').replace('":4', '":1')
     forge = ("annotate", "pod", "honest", "-n", namespace, "--overwrite", f"gpushare.io/allocation={forged}")
-    with pytest.raises(LocalClusterError, match="extender and the plugins only"):
+    with pytest.raises(LocalClusterError, match="only gpushare may change the annotation"):
         cluster.kubectl(*forge)
     cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
     try:

@@ -187,7 +187,7 @@ PODS: tuple[WrongPod, ...] = (
         written="gpushare.io/memory: 4 and gpushare.io/slice: 1 in one container",
         body=pod({MEMORY: "4", SLICE: "1"}),
         code="Refused",
-        says="asks for gpushare.io/memory and gpushare.io/slice, and each of them says which cards it sees",
+        says="asks for gpushare.io/memory and gpushare.io/slice; a container may ask for only one of these",
         advises="",
     ),
     WrongPod(
@@ -240,7 +240,7 @@ PODS: tuple[WrongPod, ...] = (
         written="1,100 annotations",
         body=annotated(pod({MEMORY: "4"}), {f"example.com/{number}": "x" for number in range(1100)}),
         code="Refused",
-        says="the pod has 1100 annotations, and one that asks for a share of a card may have 1024",
+        says="the pod has 1100 annotations; a pod that asks for a share of a card may have at most 1024",
         advises="",
     ),
     WrongPod(
@@ -426,13 +426,13 @@ POLICIES: tuple[WrongPolicy, ...] = (
     WrongPolicy(
         written="an empty selector",
         spec=_DRAFT.with_rule(names=None, selector={}),
-        says="an empty selector would take every node: give matchLabels or matchExpressions",
+        says="an empty selector would select every node: give matchLabels or matchExpressions",
         todo="Select by a label that only nodes with cards have.",
     ),
     WrongPolicy(
         written="names and selector in one entry",
         spec=_DRAFT.with_rule(selector={"matchLabels": {"gpu": "yes"}}),
-        says="each entry of nodes has either names or a selector, not both and not neither",
+        says="each entry of nodes needs either names or a selector, and not both",
         todo="Make two entries of it, or take one out.",
     ),
     WrongPolicy(
@@ -480,19 +480,19 @@ POLICIES: tuple[WrongPolicy, ...] = (
     WrongPolicy(
         written="isolation.memory: Hook with simulated cards",
         spec=_DRAFT.with_rule(isolation={"memory": "Hook"}),
-        says="isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA",
+        says="isolation.memory Hook needs devices.source NVML or Inventory",
         todo="Leave isolation.memory out: it is None then.",
     ),
     WrongPolicy(
         written="isolation.memory: Driver with source: Inventory",
         spec=_DRAFT.with_rule(devices={"source": "Inventory"}, isolation={"memory": "Driver"}),
-        says="isolation.memory Driver needs devices.source NVML, for it is NVIDIA's driver that refuses",
+        says="isolation.memory Driver needs devices.source NVML, because NVIDIA's driver limits the memory",
         todo="Write isolation.memory: Hook, or leave it out.",
     ),
     WrongPolicy(
         written="isolation.onExcess: Evict, where containers are not measured",
         spec=_DRAFT.with_rule(isolation={"onExcess": "Evict"}),
-        says="isolation.onExcess Evict needs to know what containers have",
+        says="isolation.onExcess Evict needs the memory use of containers",
         todo="Write plugin: {measurement: {scope: Containers}} beside nodes.",
     ),
     WrongPolicy(

@@ -14,7 +14,7 @@ TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 
 class Condition(ApiObject, frozen=True, kw_only=True):
-    """What holds, since when, and why. Source: ``metav1.Condition``."""
+    """One condition of the object: its status, since when, and why. Source: ``metav1.Condition``."""
 
     type: Annotated[str, bounded(bounds.text(316, bounds.CONDITION_TYPE))]
     status: Annotated[str, bounded({"enum": [TRUE, FALSE, UNKNOWN]})]

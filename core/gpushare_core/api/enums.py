@@ -54,7 +54,7 @@ class Engine(StrEnum):
 
 
 class DialectName(StrEnum):
-    """Whose resource names, labels, annotations and variables are spoken."""
+    """Whose names of resources, labels, annotations and variables are used."""
 
     GPUSHARE = "gpushare.io"
     ALIYUN = "aliyun.com"

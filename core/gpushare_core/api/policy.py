@@ -100,8 +100,8 @@ _NODE_NAME = rules(
 _LABEL_VALUE = rules(
     rule(
         "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
-        "no label can have this value, which has letters, digits and - _ . alone, such as Tesla-V100:"
-        " kubectl get nodes --show-labels shows those that nodes have",
+        "no label can have this value: only letters, digits and - _ . are allowed, such as Tesla-V100;"
+        " kubectl get nodes --show-labels shows the labels of your nodes",
     )
 )
 
@@ -134,8 +134,8 @@ class LabelExpression(PolicyModel):
 _EXPRESSION = rules(
     rule(
         "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
-        "operator In or NotIn needs values, such as [a100, h100]; whether a label is there at all is asked by"
-        " operator Exists or DoesNotExist",
+        "operator In or NotIn needs values, such as [a100, h100]; to check only whether nodes have the label,"
+        " use operator Exists or DoesNotExist",
     ),
     rule(
         "self.operator in ['In', 'NotIn'] || !has(self.values) || size(self.values) == 0",
@@ -174,13 +174,13 @@ _DEVICES = rules(
 _RULE = rules(
     rule(
         "has(self.names) != has(self.selector)",
-        "each entry of nodes has either names or a selector, not both and not neither",
+        "each entry of nodes needs either names or a selector, and not both",
     ),
     rule("!has(self.names) || size(self.names) > 0", "names must name at least one node"),
     rule(
         "!has(self.selector) || (has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0)"
         " || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",
-        "an empty selector would take every node: give matchLabels or matchExpressions",
+        "an empty selector would select every node: give matchLabels or matchExpressions",
     ),
     rule(
         "!has(self.slicesPerCard) || self.mode == 'Slices' || self.mode == 'Mixed'",
@@ -193,20 +193,20 @@ _RULE = rules(
     rule(
         "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Driver'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source == 'NVML'",
-        "isolation.memory Driver needs devices.source NVML, for it is NVIDIA's driver that refuses: take Hook"
-        " or None for other cards",
+        "isolation.memory Driver needs devices.source NVML, because NVIDIA's driver limits the memory: use"
+        " Hook or None for other cards",
     ),
     rule(
         "!has(self.isolation) || !has(self.isolation.memory) || self.isolation.memory != 'Hook'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Simulated'",
-        "isolation.memory Hook needs devices.source NVML or Inventory, for simulated cards have no CUDA: take"
-        " None for them",
+        "isolation.memory Hook needs devices.source NVML or Inventory, because simulated cards have no CUDA:"
+        " use None for them",
     ),
     rule(
         "!has(self.isolation) || !has(self.isolation.onExcess) || self.isolation.onExcess != 'Evict'"
         " || !has(self.devices) || !has(self.devices.source) || self.devices.source != 'Inventory'",
-        "isolation.onExcess Evict needs devices.source NVML, for what containers use of listed cards is not"
-        " measured: take Report for them",
+        "isolation.onExcess Evict needs devices.source NVML, because the use of an inventory's cards is not"
+        " measured: use Report for them",
     ),
 )
 
@@ -221,11 +221,12 @@ class NodeRule(PolicyModel):
     selector: NodeSelector | None = None
     """Selects nodes by their labels."""
     mode: Mode = Mode.MEMORY
-    """Memory: units of one card. Slices: equal parts of distinct cards. Exclusive: whole cards.
-    Mixed: all three. "Off": this policy leaves the node alone; in quotes, for to YAML a bare Off is false."""
+    """What a container gets. Memory: units of one card. Slices: equal parts of different cards. Exclusive:
+    whole cards. Mixed: all three. "Off": the policy does not share the node's cards; write the quotes,
+    because YAML reads a bare Off as false."""
     slices_per_card: int | None = Field(default=None, ge=2, le=64)
-    """With mode Slices or Mixed: how many parts a card is cut into."""
-    reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
+    """With mode Slices or Mixed: how many slices each card is divided into."""
+    reserved_memory: Quantity = Field(default="0", description="Memory of each card that is not shared.")
     devices: Annotated[Devices, _Struct(Devices)] = Field(default_factory=Devices, json_schema_extra=_DEVICES)
     isolation: Annotated[Isolation, _Struct(Isolation)] = Field(default_factory=Isolation)
 
@@ -237,20 +238,21 @@ class NodeRule(PolicyModel):
 
 
 class Placement(PolicyModel):
-    """How units are laid out over cards."""
+    """How nodes and cards are chosen for pods."""
 
     strategy: Strategy = Strategy.BINPACK
-    """Binpack: the tightest card that fits. Spread: the emptiest one."""
+    """Binpack: the card with the least free room that is enough. Spread: the emptiest card."""
     preemption: Preemption = Preemption.ENABLED
-    """Enabled: where kube-scheduler finds no pod to preempt because the free units lie on several cards, pods
-    of lower priority are evicted that free enough on one card. Disabled: such a pod waits."""
+    """What happens where kube-scheduler preempts no pod, because enough units are free but on several cards.
+    Enabled: pods of lower priority are evicted to free enough units on one card. Disabled: the pod waits."""
     candidates: int = Field(default=CANDIDATES, ge=0, le=MAX_CANDIDATES)
-    """How many of the nodes that a pod fits are offered to kube-scheduler, the best ones; where other pods or
-    plugins keep it from all of these, it is offered every node at its next attempts. 0: always every node."""
+    """How many of the nodes that fit a pod are offered to kube-scheduler, the best by the strategy. If other
+    pods or scheduler plugins rule out all of these, the pod's next attempts are offered every node. 0: always
+    every node."""
     weight: int = Field(default=WEIGHT, ge=1, le=MAX_WEIGHT)
-    """How much the strategy counts beside kube-scheduler's own scores: the default outweighs its spreading
-    over nodes by default, 1 leaves most to it. What a pod itself prefers comes first in any case. One weight
-    holds for all policies: that of the oldest one that shares a node."""
+    """Weight of the strategy beside kube-scheduler's own scores. The default outweighs kube-scheduler's
+    default spreading over nodes; 1 leaves most to kube-scheduler. A pod's own preferences always come first.
+    One weight applies to all policies: that of the oldest policy that shares a node."""
 
 
 _EXTENDER_PORT = rules(
@@ -268,7 +270,7 @@ class VolcanoScheduler(PolicyModel):
     namespace: str = Field(default="volcano-system", min_length=1, max_length=63)
     config_map: str = Field(default="volcano-scheduler-configmap", min_length=1, max_length=253)
     key: str = Field(default="volcano-scheduler.conf", min_length=1, max_length=253)
-    """Of the file in the ConfigMap."""
+    """Key of the configuration file in the ConfigMap."""
 
 
 _SCHEDULER = rules(
@@ -288,24 +290,24 @@ ENGINE_OF_BACKEND: Mapping[Backend, Engine] = {Backend.DEDICATED: Engine.PLUGIN}
 
 
 class Scheduler(PolicyModel):
-    """How pods reach cards."""
+    """Which scheduler places pods, and which program chooses cards for it."""
 
     backend: Backend = Backend.KUBE_SCHEDULER
-    """KubeScheduler: the control plane's static pod is edited, and restored with the last policy.
-    Dedicated: a second kube-scheduler runs in the cluster, for managed control planes.
-    External: people edit it by themselves, with what gpushare-hostctl render says.
-    Volcano: its own scheduler places pods; its ConfigMap is edited, and restored with the last policy."""
+    """KubeScheduler: the cluster's own; its static pod is edited, and restored with the last policy.
+    Dedicated: a second kube-scheduler that runs in the cluster, for managed control planes.
+    External: a kube-scheduler that people configure themselves, by what gpushare-hostctl render prints.
+    Volcano: Volcano's scheduler; its ConfigMap is edited, and restored with the last policy."""
     engine: Engine | None = None
-    """Plugin: the kube-scheduler that places pods is gpushare's own, with a plugin that knows of cards; where
-    there is none for the API server's minor version, Extender. Extender: an HTTP extender answers for cards,
-    beside a kube-scheduler as Kubernetes publishes it. Left out: Plugin with backend Dedicated, Extender with
-    all others."""
+    """Plugin: gpushare's own kube-scheduler places pods, with a plugin that knows the cards; if there is none
+    for the API server's minor version, Extender is used. Extender: an HTTP extender chooses cards, beside a
+    kube-scheduler as Kubernetes publishes it. Left out: Plugin with backend Dedicated, Extender with all
+    others."""
     volcano: VolcanoScheduler | None = None
-    """With backend Volcano: where its configuration is."""
+    """With backend Volcano: where Volcano's configuration is."""
     extender_port: int = Field(default=EXTENDER_PORT, ge=1024, le=65534, json_schema_extra=_EXTENDER_PORT)
-    """Where the extender listens on each control plane's loopback address; the next port is for probes."""
+    """The extender's port on the loopback address of each control plane; the next port is for probes."""
     timeout_seconds: int = Field(default=120, ge=30, le=900)
-    """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
+    """How long an edited kube-scheduler may take until it serves again. After that the edit is undone."""
 
     @property
     def desired_engine(self) -> Engine:
@@ -333,11 +335,11 @@ class PluginSettings(PolicyModel):
     log_level: LogLevel = LogLevel.INFO
     runtime_class_name: str = Field(default="", max_length=253, json_schema_extra=_RUNTIME_CLASS)
     """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
-    them the driver's library. Empty: the runtime that is the node's default."""
+    them the driver's library. Empty: the node's default runtime."""
     measurement: Annotated[Measurement, _Struct(Measurement)] = Field(default_factory=Measurement)
     log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
-    """A folder of the node below /var/log: the plugin's log is kept there besides, in gpushare-plugin.log and
-    four earlier files of 10 MiB. Empty: nowhere."""
+    """Folder on the node, below /var/log, for a copy of the plugin's log: gpushare-plugin.log and four
+    earlier files of 10 MiB. Empty: no copy."""
 
 
 class ProgramSettings(PolicyModel):
@@ -351,24 +353,24 @@ class ExtenderSettings(ProgramSettings):
     """Settings of the extender."""
 
     log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
-    """A folder of the extender's host below /var/log: its log is kept there besides, in
-    extender/gpushare-extender.log and four earlier files of 10 MiB. Empty: nowhere. With backends
-    KubeScheduler and External; the oldest policy that names one counts."""
+    """Folder on the extender's host, below /var/log, for a copy of the extender's log:
+    extender/gpushare-extender.log and four earlier files of 10 MiB. Empty: no copy. Used with backends
+    KubeScheduler and External; the oldest policy that names a folder counts."""
 
 
 class Admission(PolicyModel):
-    """What becomes of new pods in the whole cluster."""
+    """Which new pods are warned of or refused, in the whole cluster."""
 
     visible_devices: AdmissionAnswer = AdmissionAnswer.ALLOW
-    """A container that asks for no card and sets NVIDIA_VISIBLE_DEVICES, or the like of another runtime, may
-    see all cards of its node. Allow: it may. Warn: whoever makes its pod is warned. Deny: its pod is refused.
-    Of several policies the strictest one counts. Namespaces with the label gpushare.io/visible-devices:
-    allowed are left alone."""
+    """For pods with a container that asks for no card and sets NVIDIA_VISIBLE_DEVICES, or another runtime's
+    variable like it: the container may see all cards of its node. Allow: such a pod may run. Warn: whoever
+    creates it is warned. Deny: it is refused. Of several policies the strictest one counts. Namespaces with
+    the label gpushare.io/visible-devices: allowed are exempt."""
     isolation_bypass: AdmissionAnswer = AdmissionAnswer.WARN
-    """What becomes of pods that ask for units, while a policy asks for isolation, and set what gets round it:
-    variables of its own or of MPS, mounts over its files, privileges. Allow: they are let pass. Warn: whoever
-    makes such a pod is warned. Deny: it is refused. Of several policies the strictest one counts. Namespaces
-    with the label gpushare.io/isolation-bypass: allowed are left alone."""
+    """For pods that ask for units and bypass isolation, while a policy asks for isolation: by variables of
+    the driver or of MPS, mounts over isolation's files, or privileges. Allow: such a pod may run. Warn:
+    whoever creates it is warned. Deny: it is refused. Of several policies the strictest one counts.
+    Namespaces with the label gpushare.io/isolation-bypass: allowed are exempt."""
 
 
 _MEMORY_UNIT = rules(
@@ -390,7 +392,7 @@ _NODES = rules(
     rule(
         "self.all(a, !has(a.selector) || self.exists_one(b, has(b.selector) && b.selector == a.selector))",
         "two entries of nodes have the same selector: a node belongs to the first entry that matches it, so"
-        " the second has no effect; take one of them out",
+        " the second has no effect; remove one of them",
     ),
 )
 
@@ -405,7 +407,7 @@ _SPEC = rules(
         "self.nodes.all(a, !has(a.isolation) || !has(a.isolation.onExcess)"
         " || a.isolation.onExcess != 'Evict') || (has(self.plugin) && has(self.plugin.measurement)"
         " && has(self.plugin.measurement.scope) && self.plugin.measurement.scope == 'Containers')",
-        "isolation.onExcess Evict needs to know what containers have: set plugin.measurement.scope to"
+        "isolation.onExcess Evict needs the memory use of containers: set plugin.measurement.scope to"
         " Containers, or onExcess to Report",
     ),
 )
@@ -423,16 +425,16 @@ class PolicySpec(PolicyModel):
     ]
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     unit_change: UnitChange = UnitChange.DRAIN
-    """Where pods that hold units keep another unit or mode from coming into force on a node. Drain: no new
-    pod comes to such a node, so that a number means the same everywhere, and the node changes when the last
-    of these pods has ended. Keep: it goes on taking pods by the former unit."""
+    """What a node does whose unit or mode cannot change yet, because pods hold units. Drain: it takes no new
+    pods, so that an amount means the same everywhere, and changes when the last of these pods has ended.
+    Keep: it takes new pods by the former unit."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
     admission: Admission = Field(default_factory=Admission)
     startup_taint: StartupTaintHandling = Field(
         default=StartupTaintHandling.IGNORE,
-        description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"
-        " offers their cards: autoscalers do not count them as ready before. Ignore: it is left alone.",
+        description=f"Remove: a new node loses the taint {STARTUP_TAINT} when its plugin offers its cards;"
+        " before that, autoscalers do not count the node as ready. Ignore: the taint stays.",
     )
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
@@ -469,7 +471,7 @@ class PolicySpec(PolicyModel):
 
 
 class GPUSharePolicy(PolicyModel):
-    """Who shares what, and how. Cluster-scoped."""
+    """Which nodes share their cards, and how. Cluster-scoped."""
 
     metadata: Annotated[ObjectMeta, _Struct(ObjectMeta)]
     spec: PolicySpec = Field(json_schema_extra=_SPEC)

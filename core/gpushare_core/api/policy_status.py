@@ -28,40 +28,40 @@ class CardTotals(ApiObject, frozen=True, kw_only=True):
 
 
 class PolicyUnits(ApiObject, frozen=True, kw_only=True):
-    """Over nodes in different modes the sums are of unlike things; the texts keep them apart."""
+    """With nodes in different modes the numbers add up different kinds of units; the texts list each kind."""
 
     total: int = 0
     allocated: int = 0
     unit: _Units = ""
-    """What a unit is, such as 1Gi, 1/2 card, 1 card; all there are."""
+    """What a unit is, such as 1Gi, 1/2 card or 1 card; a list where nodes have several kinds."""
     summary: _Units = ""
     """Allocated/total of each kind of unit, in the same order."""
 
 
 class ProgramVersions(ApiObject, frozen=True, kw_only=True):
-    """Which versions run; several of one program as in ``0.2.0 (5), 0.1.0 (3)``, with their numbers."""
+    """Which versions run; where several run, how many of each: ``0.2.0 (5), 0.1.0 (3)``."""
 
     operator: Word = ""
-    """The one at work."""
+    """Version of the leading operator."""
     plugin: _Versions = ""
-    """By the policy's nodes."""
+    """Versions of the plugins on the policy's nodes."""
     extender: _Versions = ""
-    """By its pods."""
+    """Versions in the extender's pods."""
     scheduler: _Versions = ""
-    """Of gpushare's own kube-scheduler with engine Plugin, by its pods."""
+    """Versions in the pods of gpushare's own kube-scheduler, with engine Plugin."""
     hostctl: _Versions = ""
-    """By its last run on each host."""
+    """Versions of the last run on each host."""
 
 
 class PolicyStatus(ApiObject, frozen=True, kw_only=True):
-    """What came of it."""
+    """How far the policy is in force."""
 
     observed_generation: int = 0
     backend: Word = ""
-    """By which scheduler backend pods are placed: the one that the oldest policy asks for."""
+    """The scheduler backend that places pods: the one that the oldest policy asks for."""
     engine: Word = ""
-    """Which engine places pods: Plugin or Extender. Empty where no scheduler of gpushare's does, such as with
-    backend Volcano."""
+    """The engine that places pods: Plugin or Extender. Empty where neither does, such as with backend
+    Volcano."""
     conditions: ConditionList = field(default_factory=list)
     nodes: NodeTotals = field(default_factory=NodeTotals)
     cards: CardTotals = field(default_factory=CardTotals)

@@ -79,9 +79,11 @@ class SimulatedCards(ApiObject, frozen=True, kw_only=True):
     """Of each card."""
     model: Annotated[str, Meta(max_length=63)] = "Sim"
     compute_score: Annotated[int, Meta(ge=0, le=1_000_000)] = 100
-    """How fast a card is; shared work goes to nodes with slow cards first, whole cards to fast ones."""
+    """How fast a card is. Pods that share a card go to nodes with slow cards first, pods that ask for whole
+    cards to nodes with fast ones."""
     numa_node: _Number = 0
-    """Of each card; pods that ask for several whole cards get them of one where that is possible."""
+    """NUMA node of each card. A pod that asks for several whole cards gets them on one NUMA node if
+    possible."""
     link_group: _Number | None = None
     """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
 
@@ -90,23 +92,24 @@ class SimulatedCards(ApiObject, frozen=True, kw_only=True):
 
 
 class CardHealth(ApiObject, frozen=True, kw_only=True):
-    """When a card is sick, and when it returns."""
+    """When a card counts as sick, and when it returns."""
 
     ignored_xids: Annotated[list[_Xid], Meta(max_length=128, extra_json_schema=_IGNORED_XIDS)] = field(
         default_factory=lambda: [*IGNORED_XIDS]
     )
-    """Xid messages of the driver that make no card sick: by default those that applications cause."""
+    """Xid messages of the driver that do not make a card sick; by default those that applications cause."""
     quiet_seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
-    """How long nothing may be wrong with a sick card until it returns; twice as long with every relapse."""
+    """How long a sick card must show no fault before it returns; doubled with every relapse."""
 
 
 class Devices(ApiObject, frozen=True, kw_only=True):
     """Where the cards of a node come from."""
 
     source: Source = Source.NVML
-    """Where the node's plugin learns of its cards."""
+    """NVML: the cards that NVIDIA's driver lists. Inventory: those that a file on the node lists. Simulated:
+    cards that do not exist."""
     simulated: Annotated[list[SimulatedCards], Meta(max_length=16)] = field(default_factory=list)
-    """With source Simulated: the cards to pretend."""
+    """With source Simulated: the cards of the node."""
     inventory_path: Annotated[str, Meta(max_length=253, extra_json_schema=_INVENTORY_PATH)] = (
         "/etc/gpushare/inventory.yaml"
     )
@@ -123,39 +126,39 @@ class Devices(ApiObject, frozen=True, kw_only=True):
 
 
 class Measurement(ApiObject, frozen=True, kw_only=True):
-    """What is measured of the memory that is in use."""
+    """Whose use of card memory is measured."""
 
     scope: MeasurementScope = MeasurementScope.CARDS
-    """Off: nothing. Cards: how much of each card is in use.
+    """Off: nothing is measured. Cards: how much memory of each card is in use.
 
-    Containers: also by which container, and whether that is more than it asked for; where a node's cards are
-    NVML's the plugin then runs with hostPID."""
+    Containers: also how much each container uses, and whether that is more than it asked for. With source
+    NVML the plugin then runs with hostPID."""
     interval_seconds: Annotated[int, Meta(ge=10, le=3600)] = 30
-    """How often the driver is asked."""
+    """Seconds from one measurement to the next."""
 
 
 class Isolation(ApiObject, frozen=True, kw_only=True):
-    """What keeps a container from taking more memory of a card than it asked for."""
+    """What keeps a container from using more memory of a card than it asked for."""
 
     memory: MemoryIsolation = MemoryIsolation.NONE
-    """What holds a container that starts from then on to its share of a card.
+    """What limits a container to its share of a card. A change applies to containers that start afterwards.
 
-    None: nothing; what it uses is measured and reported.
+    None: nothing; use is measured and reported.
 
-    Hook: a library in the container refuses what a program asks of CUDA beyond the share.
+    Hook: a library in the container refuses memory beyond the share when a program requests it from CUDA.
 
     Driver: NVIDIA's driver refuses it; needs a driver of the branch r615 or newer, cgroup v2, and NVIDIA's
     container toolkit 1.20.1 or newer."""
     context_memory: _ContextMemory = CONTEXT_MEMORY
-    """With memory Hook: what the first use of a card by a process counts, for CUDA's context there;
-    at most 4Gi. A container whose share is no larger cannot use the card."""
+    """With memory Hook: memory that counts for a process's CUDA context when the process first uses a card;
+    at most 4Gi. A container whose share is not larger than this cannot use the card."""
     on_excess: OnExcess = OnExcess.REPORT
-    """Report: a container that has more memory of a card than it asked for is reported.
+    """Report: a container that uses more memory of a card than it asked for is reported.
 
-    Evict: besides, its pod is evicted when that has lasted for graceSeconds; PodDisruptionBudgets are
+    Evict: its pod is also evicted when that has lasted for graceSeconds; PodDisruptionBudgets are
     respected."""
     grace_seconds: Annotated[int, Meta(ge=0, le=86400)] = 60
-    """With onExcess Evict: how long a container may have more."""
+    """With onExcess Evict: how long a container may use more."""
 
     def __post_init__(self) -> None:
         parse_memory(self.context_memory)
@@ -173,52 +176,52 @@ class NodeSpec(ApiObject, frozen=True, kw_only=True):
     candidates: Annotated[
         int | None,
         Meta(
-            description="How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all"
+            description="How many of the policy's nodes that fit a pod are offered to kube-scheduler; 0: all"
             f" of them; left out: {CANDIDATES}."
         ),
     ] = None
     slices_per_card: int | None = None
     unit_change: UnitChange | None = None
-    """Whether new pods come while others keep the unit or mode from being applied: not with Drain, which is
-    meant where it is left out."""
+    """While pods with former units keep a new unit or mode from being applied: with Drain the node takes no
+    new pods, with Keep it does; left out: Drain."""
     reserved_memory: _Quantity = "0"
     devices: Devices = field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
     measurement: Measurement = field(default_factory=Measurement)
     isolation: Isolation | None = None
-    """What keeps containers from taking more memory than they asked for; left out: nothing does."""
+    """What keeps containers from using more memory than they asked for; left out: nothing."""
     extender_log_level: LogLevel | None = None
-    """Asked of the extender; left out: info. Of all nodes the most verbose counts."""
+    """Log level of the extender; left out: info. The most verbose level of all nodes counts."""
 
     def __post_init__(self) -> None:
         parse_memory(self.reserved_memory)
 
 
 class CardFault(ApiObject, frozen=True, kw_only=True):
-    """Why a card is sick, or was: that is kept for a day, for a relapse has to be quiet for longer."""
+    """Why a card is sick, or was sick within the last day: after a relapse it has to wait longer."""
 
     uuid: CardUuid
     reason: Word
-    """For programs: an Xid as in Xid79, RowRemappingFailed, RecoveryActionDue, CardError, CardGone."""
+    """For programs: an Xid such as Xid79, or RowRemappingFailed, RecoveryActionDue, CardError or CardGone."""
     message: Annotated[str, bounded(bounds.text(bounds.FAULT_MESSAGE))] = ""
     """What is wrong and what to do."""
     since: Moment
-    """From when no new pod came to the card."""
+    """Since when the card takes no new pods."""
     last_seen: Moment
-    """When something new was seen of it last."""
+    """When the fault last showed something new."""
     quiet_since: Time = ""
-    """From when nothing is wrong any more; empty while the driver still reports it."""
+    """Since when the card shows no fault; empty while the driver still reports it."""
     quiet_seconds: int = 0
-    """How long that has to last until the card returns; twice as long with every relapse."""
+    """How long the card must show no fault before it returns; doubled with every relapse."""
     relapses: int = 0
-    """How often it fell sick again within a day after it had returned."""
+    """How often the card became sick again within a day after it had returned."""
     cleared: Time = ""
     """When the card returned; empty while it is sick."""
     cleared_by: ClearedBy | None = None
 
 
 class PodShare(ApiObject, frozen=True, kw_only=True):
-    """What one container holds of a card, by the kubelet's books."""
+    """What one container holds of a card, by the kubelet's records."""
 
     namespace: Word
     name: Annotated[str, bounded(bounds.text(bounds.NAME))]
@@ -227,13 +230,13 @@ class PodShare(ApiObject, frozen=True, kw_only=True):
     units: int
     used_memory: Amount = "0"
     isolation: Word = ""
-    """What the container was given to keep it to its units: Hook or Driver; empty: nothing."""
+    """What limits the container to its units: Hook or Driver; empty: nothing."""
     exceeded_since: Time = ""
-    """Since when it is measured to have more memory of the card than it asked for. Empty: it has not, or the
-    policy asks for no isolation. Of what was given Hook, more by contextMemory counts."""
+    """Since when the container uses more memory of the card than it asked for, with Hook more by
+    contextMemory. Empty: it does not, or the policy asks for no isolation."""
     orphaned: bool = False
-    """The API server does not have this pod among those that run: it was deleted by force, or has just ended.
-    The kubelet still keeps its units."""
+    """Whether the kubelet still keeps the units of a pod that no longer runs by the API server: it was
+    deleted by force, or has just ended."""
 
 
 class CardStatus(ApiObject, frozen=True, kw_only=True):
@@ -257,15 +260,15 @@ class CardStatus(ApiObject, frozen=True, kw_only=True):
     health: Health = Health.HEALTHY
     health_reason: Annotated[str, bounded(bounds.text(bounds.HEALTH_REASON))] = ""
     cordoned: bool = False
-    """Whether no new pod comes to it, because people said so by the annotation gpushare.io/cordon of this
-    object. Pods that have units of it stay."""
+    """Whether the annotation gpushare.io/cordon of this object names the card: it takes no new pods. Pods
+    that hold units of it stay."""
     lock: Word = ""
-    """In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that. Empty while
-    nobody has anything of it: then units are of memory."""
+    """In mode Mixed: what the card serves now, and what its units are: Memory, Slices or Exclusive. Empty
+    while no pod holds any of it: then its units are memory."""
     offers: Annotated[dict[str, int], bounded({"maxProperties": bounds.RESOURCES})] = field(
         default_factory=dict
     )
-    """In mode Mixed: units of memory, slices and whole cards that it offers when it is free."""
+    """In mode Mixed: units of memory, slices and whole cards that the card offers when it is free."""
     pods: Annotated[list[PodShare], bounded(bounds.items(bounds.SHARES))] = field(default_factory=list)
 
 
@@ -275,7 +278,7 @@ class UnitTotals(ApiObject, frozen=True, kw_only=True):
 
 
 class MemoryTotals(ApiObject, frozen=True, kw_only=True):
-    """Quantities."""
+    """Memory as quantities, such as 64Gi."""
 
     total: Amount = "0"
     allocated: Amount = "0"
@@ -283,7 +286,7 @@ class MemoryTotals(ApiObject, frozen=True, kw_only=True):
 
 
 class ResourceTotals(ApiObject, frozen=True, kw_only=True):
-    """What a node shares of one class."""
+    """What a node shares of one resource."""
 
     resource: Word
     total: int
@@ -294,39 +297,40 @@ _BY_UUID = bounded(bounds.map_by("uuid", bounds.CARDS))
 
 
 class NodeStatus(ApiObject, frozen=True, kw_only=True):
-    """What the plugin found and gave out."""
+    """The cards that the plugin found, and what pods hold of them."""
 
     observed_generation: int = 0
     plugin_version: Word = ""
     memory_unit: Unit = ""
-    """The unit in force; differs from spec while UnitChangeBlocked."""
+    """The unit in force; differs from spec while UnitChangeBlocked is True."""
     dialect: Word = ""
-    """Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin writes it before it
-    offers them to the kubelet. Empty: gpushare.io."""
+    """The dialect in force; differs from spec while UnitChangeBlocked is True. The plugin writes it before
+    it offers units to the kubelet. Empty: gpushare.io."""
     isolation: Word = ""
-    """What keeps new containers to their units now: None, Hook or Driver; Unavailable: what the policy asks
-    for cannot be had, and nothing new is offered."""
+    """What limits new containers to their units now: None, Hook or Driver. Unavailable: the node cannot do
+    what the policy asks for, and offers nothing new."""
     summary: Annotated[str, bounded(bounds.text(bounds.SUMMARY))] = ""
     """Allocated/total units of each card, in order of index."""
     card_summaries: Annotated[
         list[Annotated[str, bounded(bounds.text(bounds.CARD_SUMMARY))]],
         bounded(bounds.items(bounds.CARDS)),
     ] = field(default_factory=list)
-    """A line for each card, in order of index; what kubectl describe shows first."""
+    """A line for each card, in order of index; kubectl describe shows these lines first."""
     conditions: ConditionList = field(default_factory=list)
     units: UnitTotals = field(default_factory=UnitTotals)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     resources: Annotated[list[ResourceTotals], bounded(bounds.items(bounds.RESOURCES))] = field(
         default_factory=list
     )
-    """In mode Mixed: of memory, slice and card, what cards offer that are free or serve it."""
+    """In mode Mixed: for memory, slices and whole cards, what the cards offer that are free or serve it."""
     cards: Annotated[list[CardStatus], _BY_UUID] = field(default_factory=list)
     faults: Annotated[list[CardFault], _BY_UUID] = field(default_factory=list)
-    """Of cards that are sick, or were within a day. The plugin goes on from here when it is restarted."""
+    """Faults of cards that are sick, or were sick within the last day. A restarted plugin continues from
+    these."""
 
 
 class GPUShareNode(ApiObject, frozen=True, kw_only=True):
-    """The cards of one node and who has what on them. Cluster-scoped, named like the node."""
+    """The cards of one node, and which pods hold what of them. Cluster-scoped, named like the node."""
 
     metadata: ObjectMeta
     spec: NodeSpec
