@@ -37,13 +37,15 @@ def place(path: str) -> Place | None:
 class Wanted:
     """What a list or a watch asks for: field selectors for name and node, and labels that are equal.
 
-    No object here has ended, so selectors by phase are true.
+    A pod here runs once it is on a node, and none has ended.
     """
 
     namespace: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     bound: bool = False
     """Whether it has to be on a node."""
+    pending: bool = False
+    """Whether it must not be on one yet."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -51,10 +53,12 @@ class Wanted:
         terms = query.get("fieldSelector", "").split(",")
         is_bound = "spec.nodeName!=" in terms
         fields = {key: value for key, value in _equal(terms) if key in ("metadata.name", "spec.nodeName")}
-        return cls(place.namespace, fields, is_bound, dict(_equal(query.get("labelSelector", "").split(","))))
+        labels = dict(_equal(query.get("labelSelector", "").split(",")))
+        return cls(place.namespace, fields, is_bound, "status.phase=Pending" in terms, labels)
 
     def takes(self, item: "Stored") -> bool:
-        if (self.bound and not item.node) or self.namespace not in ("", item.namespace):
+        is_where = not (self.pending if item.node else self.bound)
+        if not is_where or self.namespace not in ("", item.namespace):
             return False
         own = {"metadata.name": item.name, "spec.nodeName": item.node}
         return all(own[key] == value for key, value in self.fields.items()) and all(

@@ -18,7 +18,15 @@ from bench.rows import candidates, churn, command_line, one_node, pending, pods,
 from bench.rows.engines import exactness, preemption, resources, waiting
 from bench.rows.engines.throughput import shared as shared_by_engine
 from bench.rows.policy import PolicyCluster
-from bench.rows.programs import extender_books, hook, plugin, program_starts, scale, workplace
+from bench.rows.programs import (
+    extender_books,
+    hook,
+    plugin,
+    program_starts,
+    scale,
+    web_page,
+    workplace,
+)
 from bench.rows.programs.scale_extender import sampled
 
 HOUR = 3600.0
@@ -45,6 +53,7 @@ def _programs(size: Size) -> Stage[workplace.Workplace]:
         Row("allocate", "Admission of one pod after the other", plugin.admissions, 900),
         Row("plugin", "What a plugin takes of its node", plugin.footprint, 900),
         Row("hook", "What isolation costs a program", hook.costs, 120),
+        Row("web", "What the page of kubectl gpushare web takes", web_page.costs, 600),
     )
     return Stage("without a cluster", partial(workplace.entered, size), rows)
 

@@ -13,18 +13,21 @@ from tests.e2e.fixtures import (
     tight_policy,
 )
 from tests.e2e.same_everywhere import reason
+from tests.fakes.browser import chromium, tab
 
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
 __all__ = [
     "books_agree",
+    "chromium",
     "cluster",
     "connection",
     "has_engine",
     "namespace",
     "product",
     "shared_policy",
+    "tab",
     "tight_policy",
 ]
 

@@ -25,6 +25,7 @@ SAME_EVERYWHERE: Mapping[str, str] = {
     "test_operator_replicas": "several operators and their Lease",
     "test_scheduler_reconnection": "when the operator edits again; the edits are those of test_lifecycle",
     "test_upgrade": "older programs of ours beside newer ones",
+    "test_web": "the page shows what other commands read",
     "test_backends::test_volcanos_config_map_is_edited_repaired_and_restored": "a ConfigMap of Volcano's",
     "test_backends::test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows":
         "Volcano's scheduler has a Kubernetes of its own inside",

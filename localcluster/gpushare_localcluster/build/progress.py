@@ -1,7 +1,6 @@
 """What people see of a long build: a bar on a terminal, elsewhere a line now and then."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,14 +17,25 @@ REPORT_SECONDS = 30.0
 """Between two lines where there is no terminal."""
 TICK_SECONDS = 0.5
 BAR_WIDTH = 24
+COLUMNS = 80
+"""Of a terminal that does not say how wide it is."""
 ERASE_LINE = "\r\x1b[K"
 MEASURED_SHARE, MEASURED_SECONDS = 0.05, 5.0
 """From then on the pace of this build says how long it takes, before that the last one's."""
 
 
 def terminal_of(file: TextIO, environment: Mapping[str, str] = os.environ) -> TextIO | None:
-    """Returns ``file`` if a bar can be drawn on it: ``TERM=dumb`` asks for none."""
-    return file if file.isatty() and environment.get("TERM") != "dumb" else None
+    """Returns ``file`` if a bar can be drawn on it: ``TERM=dumb`` asks for none, and ``CI`` keeps all that is
+    drawn in a log."""
+    has_cursor = environment.get("TERM") != "dumb" and not environment.get("CI")
+    return file if file.isatty() and has_cursor else None
+
+
+def columns_of(terminal: TextIO) -> int:
+    """Returns the width of this terminal: another one, or a file, may have stdout."""
+    with suppress(OSError):
+        return os.get_terminal_size(terminal.fileno()).columns or COLUMNS
+    return COLUMNS
 
 
 @dataclass(slots=True)
@@ -55,9 +65,8 @@ class BuildProgress:
     def tick(self) -> None:
         """Shows how far it is, if that is due."""
         if self.terminal:
-            columns = shutil.get_terminal_size().columns
             bar = f"[{bar_text(self.done, self.total)}] " if self.total else ""
-            self._draw(f"{ERASE_LINE}{f'{bar}{self}'[: columns - 1]}")
+            self._draw(f"{ERASE_LINE}{f'{bar}{self}'[: columns_of(self.terminal) - 1]}")
         elif self.clock() - self._reported >= REPORT_SECONDS:
             self._reported = self.clock()
             self.report(f"still building: {self}")

@@ -1,16 +1,17 @@
 """A cluster with two nodes, and a browser where one can be had."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
-from tests.fakes.chromium import Tab, new_tab, running_chromium
+from tests.fakes.browser import chromium, tab
 from tests.fakes.status_facts import policy_object
 from tests.fakes.web_cluster import WebCluster, web_cluster
 from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
 
 from gpushare_core.api.names import COMPONENT_LABEL
 from gpushare_core.kube.paths import DAEMON_SETS, PODS, POLICIES
-from gpushare_localcluster.errors import LocalClusterError
+
+__all__ = ["chromium", "cluster", "tab"]
 
 OURS = {"app.kubernetes.io/name": "gpushare"}
 RACK = "topology.kubernetes.io/rack"
@@ -37,18 +38,3 @@ async def cluster() -> AsyncIterator[WebCluster]:
         cluster.put_node(share_node_object("gpu-2", card(0, 16, node="gpu-2")), **{RACK: "rack-2"})
         cluster.put(PODS, pending_pod_object("team-b/large", 17, message="0/2 nodes are available"))
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[str]:
-    try:
-        with running_chromium() as address:
-            yield address
-    except LocalClusterError as error:
-        pytest.skip(f"no Chromium: {error}")
-
-
-@pytest.fixture
-async def tab(chromium: str) -> AsyncIterator[Tab]:
-    async with new_tab(chromium) as tab:
-        yield tab

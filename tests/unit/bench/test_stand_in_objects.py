@@ -70,6 +70,7 @@ def test_pods_without_a_node_and_those_of_a_label() -> None:
     objects.put(PODS, labelled)
     objects.put(PODS, {"metadata": {"name": "metadata alone"}}, node="n1")
     assert selected(objects, "spec.nodeName!=,status.phase!=Failed") == ["default/bound", "/metadata alone"]
+    assert selected(objects, "status.phase=Pending") == ["default/waiting"]
     assert selected(objects, labels="run=1") == ["default/bound"]
     assert selected(objects, labels="run=2") == []
 

@@ -17,6 +17,7 @@ ROWS = {
     "allocate",
     "plugin",
     "hook",
+    "web",
     "scale",
     "ordinary",
     "create",

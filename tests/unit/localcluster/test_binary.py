@@ -1,9 +1,16 @@
 """The local cluster's program: named by its sources, built once, found again."""
 
 import fcntl
-from collections.abc import Callable
+import os
+import pty
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from typing import TextIO
 
 import pytest
 
@@ -202,6 +209,48 @@ def test_a_build_counts_the_packages_that_are_to_be_compiled(
     go = fake_go(tmp_path, body, packages="printf 'go: downloading x\\nk8s.io/a\\nk8s.io/b\\n' && exit 0")
     binary.build(go, PROGRAM, tmp_path / "build", DEFAULT, report=said.append)
     assert any(line.startswith("still building: 1 of 2 packages") for line in said), said
+
+
+@contextmanager
+def terminal(drawn: list[bytes], *, columns: int) -> Iterator[TextIO]:
+    """Yields a terminal; at its end ``drawn`` has all that was drawn on it."""
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, columns))
+
+    def read() -> None:
+        with suppress(OSError):  # nobody has it open any more
+            while piece := os.read(master, 1 << 12):
+                drawn.append(piece)
+
+    reader = Thread(target=read)
+    reader.start()
+    with os.fdopen(slave, "w") as file:
+        yield file
+    reader.join()
+    os.close(master)
+
+
+def test_a_build_on_a_terminal_draws_one_line_as_wide_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever stdout is: who asks for the program's path has it in a pipe."""
+    monkeypatch.setattr(progress, "TICK_SECONDS", 0.02)
+    monkeypatch.setattr(progress, "REPORT_SECONDS", 0.0)
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    said: list[str] = []
+    body = 'echo k8s.io/a >&2; sleep 0.1; echo k8s.io/b >&2; sleep 0.1; echo program > "$last_but_one"'
+    go = fake_go(tmp_path, body, packages="printf 'k8s.io/a\\nk8s.io/b\\n' && exit 0")
+    pieces: list[bytes] = []
+    with terminal(pieces, columns=40) as file, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", file)
+        binary.build(go, PROGRAM, tmp_path / "build", DEFAULT, report=said.append)
+    drawn = b"".join(pieces).decode().split(progress.ERASE_LINE)
+    half, whole = ("#" * filled + "." * (progress.BAR_WIDTH - filled) for filled in (12, 24))
+    assert f"[{half}] 1 of 2 packa" in drawn
+    assert f"[{whole}] 2 of 2 packa" in drawn
+    assert drawn[-1] == "", "taken away"
+    assert not any(line.startswith("still building") for line in said)
 
 
 def test_a_build_under_way_is_waited_for(tmp_path: Path) -> None:

@@ -99,8 +99,11 @@ def test_a_pace_is_remembered_but_for_small_builds(tmp_path: Path) -> None:
     assert pace.seconds(1000) == 0.0
 
 
-def test_a_terminal_that_is_dumb_gets_no_bar() -> None:
-    assert terminal_of(Terminal(), {"TERM": "dumb"}) is None
+def test_only_a_terminal_with_a_cursor_gets_a_bar() -> None:
+    terminal = Terminal()
+    assert terminal_of(terminal, {"TERM": "xterm"}) is terminal
+    assert terminal_of(terminal, {"TERM": "dumb"}) is None
+    assert terminal_of(terminal, {"TERM": "xterm", "CI": "true"}) is None
     assert terminal_of(io.StringIO(), {}) is None
 
 
