@@ -1,4 +1,4 @@
-"""gpushare-extender: the extender that kube-scheduler asks which nodes and cards take a pod."""
+"""gpushare-extender: tells kube-scheduler which nodes have room for a pod, and binds the pod to cards."""
 
 import asyncio
 import contextlib
