@@ -82,7 +82,7 @@ def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-level",
         choices=[level.value for level in LogLevel],
         default=LogLevel.INFO.value,
-        help="level while no policy sets one (default: %(default)s)",
+        help="level while there is no policy (default: %(default)s)",
     )
     parser.add_argument(
         "--log-folder",

@@ -179,7 +179,7 @@ async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
     try:
         await leadership.keep()
     except LeadershipLostError as error:
-        _log.error("ending, the Lease is lost: %s", error)
+        _log.error("exiting, because the Lease is lost: %s", error)
     stop.set()
 
 
@@ -207,7 +207,9 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
                 return await client.get(path)
             except (ApiError, UnreachableError) as error:
                 delay = backoff.next_delay(asked_to_wait(error))
-                _log.warning("cannot read the operator's Deployment, again in %.1f s: %s", delay, error)
+                _log.warning(
+                    "cannot read the operator's Deployment, trying again in %.1f s: %s", delay, error
+                )
                 await asyncio.sleep(delay)
 
 
@@ -269,7 +271,7 @@ def parser() -> argparse.ArgumentParser:
         "--log-level",
         default=LogLevel.INFO.value,
         choices=[level.value for level in LogLevel],
-        help="level while no policy sets one (default: %(default)s)",
+        help="level while there is no policy (default: %(default)s)",
     )
     _add_commands(options)
     return options

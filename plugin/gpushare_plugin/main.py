@@ -73,7 +73,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
         "--log-level",
         choices=[level.value for level in LogLevel],
         default="info",
-        help="level while no policy sets one (default: %(default)s)",
+        help="level while there is no policy (default: %(default)s)",
     )
     parser.add_argument(
         "--log-folder",
@@ -132,7 +132,7 @@ async def run_until_stopped(agent: Agent) -> int:
         _log.info("stopped")
         return 0
     except CannotServeError as error:
-        _log.error("%s, or is another plugin running on this node?", error)
+        _log.error("%s; is another plugin running on this node?", error)
     except ExceptionGroup:
-        _log.exception("ending, because a part of the process failed")
+        _log.exception("exiting, because a task failed")
     return 1
