@@ -26,7 +26,8 @@ func (l *Lease) lookAfter(ctx context.Context) error {
 		return l.bringUpToDate(ctx)
 	case l.isOurs():
 		if err := l.release(ctx); err != nil {
-			klog.FromContext(ctx).Info("The Lease is not released: whoever binds pods next waits until it expires", "reason", err)
+			klog.FromContext(ctx).Info("The Lease is not released: whoever binds pods next waits until it expires",
+				"reason", err)
 		}
 	default:
 		_, _ = l.read(ctx) // a failure concerns those who need the Lease
