@@ -50,29 +50,30 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> argpar
         type=_address,
         action="append",
         metavar="HOST:PORT",
-        help=f"may be given several times, while the port is being changed (127.0.0.1:{EXTENDER_PORT})",
+        help="address for kube-scheduler; repeat it while the port is being changed (default:"
+        f" 127.0.0.1:{EXTENDER_PORT})",
     )
     parser.add_argument(
         "--health-listen",
         type=_address,
         metavar="HOST:PORT",
-        help="serve /healthz, /readyz and /metrics here, too, by plain HTTP without client certificates",
+        help="also serve /healthz, /readyz and /metrics here, by plain HTTP without client certificates",
     )
     _add_tls_arguments(parser)
-    parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
+    parser.add_argument("--kubeconfig", type=Path, help="default: the pod's ServiceAccount")
     parser.add_argument(
         "--largest-request-mib",
         type=int,
         default=MAX_REQUEST // 2**20,
         metavar="MIB",
-        help="more for a kube-scheduler without nodeCacheCapable: about 50 for 5,000 nodes (%(default)s)",
+        help="maximum; about 50 for 5,000 nodes without nodeCacheCapable (default: %(default)s)",
     )
-    parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
+    parser.add_argument("--namespace", help="namespace of the Lease; default: the pod's own")
     _add_log_arguments(parser)
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
-        parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
+        parser.error("--tls-cert and --client-ca need each other, and --tls-key needs both")
     return parsed
 
 
@@ -81,22 +82,25 @@ def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
         "--log-level",
         choices=[level.value for level in LogLevel],
         default=LogLevel.INFO.value,
-        help="while no policy sets another one",
+        help="level while there is no policy (default: %(default)s)",
     )
     parser.add_argument(
         "--log-folder",
         type=Path,
-        help=f"keep the log in this folder, too: in {LOG_FILE} and a few earlier files",
+        help=f"folder to keep the log in, too: as {LOG_FILE} and a few earlier files",
     )
 
 
 def _add_tls_arguments(parser: argparse.ArgumentParser) -> None:
     tls = parser.add_argument_group(
-        "mutual TLS", "Waits for the files, reads them again when they change, and ends when they are gone."
+        "mutual TLS",
+        "The extender waits for these files, rereads them when they change, and exits when they are gone.",
     )
-    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
-    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
-    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
+    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the extender's certificate")
+    tls.add_argument(
+        "--tls-key", type=Path, metavar="PEM", help="key of that certificate, if not in the same file"
+    )
+    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="CA of the client certificates to accept")
 
 
 def options_of(parsed: argparse.Namespace) -> Options:

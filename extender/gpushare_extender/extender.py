@@ -156,7 +156,10 @@ class Extender:
         left = await self.api.binder.drain(DRAIN_SECONDS)
         await self.report.withdraw()
         if self.lease.in_use():
-            _log.warning("the outcome of %d binds is not known: the Lease has to expire", max(left, 1))
+            _log.warning(
+                "the next extender has to wait until the Lease has expired: %d binds may be under way",
+                max(left, 1),
+            )
             return
         try:
             await self.lease.release()

@@ -1,4 +1,4 @@
-"""gpushare-extender: the extender that kube-scheduler asks which nodes and cards take a pod."""
+"""gpushare-extender: tells kube-scheduler which nodes have room for a pod, and binds the pod to cards."""
 
 import asyncio
 import contextlib
@@ -141,7 +141,7 @@ async def _until_either(stop: asyncio.Event, ended: "asyncio.Task[None]") -> int
         return 0
     stopping.cancel()
     error = ended.exception()
-    _log.error("stopping, a task ended that should not: %s", error, exc_info=error)
+    _log.error("stopping, because a task ended unexpectedly: %s", error, exc_info=error)
     return 1
 
 

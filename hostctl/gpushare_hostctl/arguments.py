@@ -77,7 +77,7 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
 def _parser() -> Parser:
     parser = Parser(
         prog="gpushare-hostctl",
-        description="Have a control-plane node's kube-scheduler place pods by cards, or undo that.",
+        description="Connects a control-plane node's kube-scheduler to gpushare, or undoes that.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
@@ -85,7 +85,7 @@ def _parser() -> Parser:
     )
     common = _common_options()
     install = commands.add_parser(
-        "install", parents=[common], help="connect the scheduler to what places pods, and wait for it"
+        "install", parents=[common], help="edit kube-scheduler's manifest, and wait until it serves"
     )
     _add_engine(install)
     _add_extender_options(install)
@@ -93,17 +93,17 @@ def _parser() -> Parser:
         "--scheduler-image",
         type=_image,
         metavar="IMAGE",
-        help=f"with --engine {Engine.PLUGIN}: of the kube-scheduler with the plugin; the node has it already",
+        help=f"with --engine {Engine.PLUGIN}: image of gpushare's kube-scheduler, which the node already has",
     )
     install.add_argument(
         "--lease-namespace",
         metavar="NAMESPACE",
-        help=f"with --engine {Engine.PLUGIN}: of the Lease by which one program binds",
+        help=f"with --engine {Engine.PLUGIN}: namespace of the Lease whose holder binds pods",
     )
     install.add_argument(
         "--rolled-back-inputs",
         metavar="DIGEST",
-        help="inputs in the report of a rollback: with the same ones, nothing is tried again",
+        help="'inputs' in the report of a rollback: if they are the same now, try nothing again",
     )
     keys = commands.add_parser("keys", parents=[common], help="make or renew the keys of an https extender")
     for parser_with_keys in (install, keys):
@@ -111,10 +111,10 @@ def _parser() -> Parser:
             "--extender-group",
             type=int,
             default=_EXTENDER_GROUP,
-            help="group that may read the extender's keys (%(default)s)",
+            help="group that may read the extender's keys (default: %(default)s)",
         )
     commands.add_parser("restore", parents=[common], help="undo install, byte for byte")
-    commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
+    commands.add_parser("status", parents=[common], help="print as JSON what is installed on the node")
     _add_render(commands)
     _add_dedicated(commands)
     _add_log_folder(commands)
@@ -125,13 +125,15 @@ def _parser() -> Parser:
 
 def _add_dedicated(commands: "argparse._SubParsersAction[Parser]") -> None:
     dedicated = commands.add_parser(
-        "dedicated", help="in a pod: make what its kube-scheduler, and its extender, need"
+        "dedicated", help="in a pod: write the files that its kube-scheduler and its extender need"
     )
     _add_engine(dedicated)
     _add_extender_options(dedicated)
-    dedicated.add_argument("--folder", type=Path, required=True, help="that both containers mount")
-    dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
-    dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
+    dedicated.add_argument("--folder", type=Path, required=True, help="folder that both containers mount")
+    dedicated.add_argument("--scheduler-name", required=True, help="schedulerName of the pods that it places")
+    dedicated.add_argument(
+        "--lease-namespace", required=True, help="namespace of the Lease that its replicas share"
+    )
 
 
 def _add_engine(parser: Parser) -> None:
@@ -139,74 +141,110 @@ def _add_engine(parser: Parser) -> None:
         "--engine",
         choices=[*Engine],
         default=Engine.EXTENDER,
-        help="what places pods: the extender, or the plugin of our own kube-scheduler (%(default)s)",
+        help="what chooses cards: the extender, or gpushare's own kube-scheduler (default: %(default)s)",
     )
 
 
 def _add_log_folder(commands: "argparse._SubParsersAction[Parser]") -> None:
     folder = commands.add_parser("log-folder", help="let the extender's group write to an empty folder")
     folder.add_argument("--folder", type=Path, required=True, help="where the host's folder is mounted")
-    folder.add_argument("--group", type=int, default=_EXTENDER_GROUP, help="%(default)s")
+    folder.add_argument(
+        "--group", type=int, default=_EXTENDER_GROUP, help="the extender's group (default: %(default)s)"
+    )
 
 
 def _add_render(commands: "argparse._SubParsersAction[Parser]") -> None:
     render = commands.add_parser(
         "render",
-        help="print what to put where by hand, and touch nothing",
+        help="print the configuration and the steps to connect kube-scheduler by hand",
         description="Prints kube-scheduler's configuration with the extender to the standard output, and what"
-        " to do with it to the standard error. Touches nothing.",
+        " to do with it to the standard error. Changes nothing.",
     )
     _add_extender_options(render)
-    render.add_argument("--config", type=Path, metavar="FILE", help="kube-scheduler's present one, to add to")
+    render.add_argument(
+        "--config", type=Path, metavar="FILE", help="kube-scheduler's present configuration, to extend"
+    )
     render.add_argument(
         "--target",
         type=_absolute,
         default=_RENDERED,
-        help="where the configuration is to be saved on the host (%(default)s)",
+        help="where you will save the configuration on the host (default: %(default)s)",
     )
-    render.add_argument("--folder", type=_absolute, default=_FOLDER, help="of the keys (%(default)s)")
-    render.add_argument("--kubernetes-version", default="", metavar="1.36", help="of kube-scheduler")
+    render.add_argument(
+        "--folder", type=_absolute, default=_FOLDER, help="folder of the keys (default: %(default)s)"
+    )
+    render.add_argument("--kubernetes-version", default="", metavar="1.36", help="version of kube-scheduler")
     render.add_argument(
         "flags",
         nargs="*",
         default=[_KUBEADM_FLAG],
         metavar="-- FLAG",
-        help=f"kube-scheduler's present ones; without --config, those that it switches off are carried over"
-        f" ({_KUBEADM_FLAG})",
+        help=f"kube-scheduler's present flags; without --config, those that a configuration overrides are"
+        f" copied into it (default: {_KUBEADM_FLAG})",
     )
 
 
 def _common_options() -> Parser:
     options = Parser(add_help=False)
-    options.add_argument("--root", type=Path, required=True, help="where the host's root is mounted (/host)")
-    options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
-    options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
-    options.add_argument("--timeout", type=_seconds, default=120.0, help="seconds per wait (%(default)s)")
+    options.add_argument(
+        "--root", type=Path, required=True, help="where the host's root is mounted, such as /host"
+    )
+    options.add_argument(
+        "--manifest",
+        type=_absolute,
+        default=_MANIFEST,
+        help="kube-scheduler's manifest on the host (default: %(default)s)",
+    )
+    options.add_argument(
+        "--folder",
+        type=_absolute,
+        default=_FOLDER,
+        help="gpushare's folder on the host (default: %(default)s)",
+    )
+    options.add_argument(
+        "--timeout", type=_seconds, default=120.0, help="seconds per wait (default: %(default)s)"
+    )
     options.add_argument(
         "--termination-log",
         type=Path,
         default=_TERMINATION_LOG if _TERMINATION_LOG.exists() else None,
-        help="file for the final report besides stdout",
+        help="file for the final report, besides stdout",
     )
     return options
 
 
 def _add_extender_options(parser: Parser) -> None:
-    parser.add_argument("--extender-url", type=_url, help="such as https://127.0.0.1:22766")
     parser.add_argument(
-        "--managed-resource", type=_resource, action="append", required=True, help="one of several"
+        "--extender-url", type=_url, help="URL of the extender, such as https://127.0.0.1:22766"
+    )
+    parser.add_argument(
+        "--managed-resource",
+        type=_resource,
+        action="append",
+        required=True,
+        help="resource that nodes offer; may be repeated",
     )
     parser.add_argument(
         "--ignored-resource",
         type=_resource,
         action="append",
         default=[],
-        help="one of those that pods may ask for without any node offering them",
+        help="resource that pods may ask for though no node offers it; may be repeated",
     )
-    parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
-    parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
     parser.add_argument(
-        "--weight", type=_weight, default=WEIGHT, help="of the extender's scores, 1 to 100 (%(default)s)"
+        "--http-timeout",
+        type=_duration,
+        default="5s",
+        help="timeout of a call of the extender (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--prioritize-verb", help="path at which the extender scores nodes; default: it scores none"
+    )
+    parser.add_argument(
+        "--weight",
+        type=_weight,
+        default=WEIGHT,
+        help="weight of gpushare's scores, 1 to 100 (default: %(default)s)",
     )
 
 

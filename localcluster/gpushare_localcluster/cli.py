@@ -57,15 +57,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="localcluster", description=__doc__)
+    top = argparse.ArgumentParser(prog="localcluster", description="A Kubernetes cluster on this machine.")
     top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare-localcluster')}")
-    top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
+    top.add_argument("--name", default="default", help="name of the cluster (default: %(default)s)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
     _add_build(commands)
     _add_simple(commands)
     _add_logs(commands)
-    _add_node(commands.add_parser("node", help="add, stop, kill, start or remove a node, or look into it"))
+    _add_node(
+        commands.add_parser("node", help="add, stop, kill, start or remove a node, or run a command on it")
+    )
     return top
 
 
@@ -81,13 +83,22 @@ def _command(commands: Commands, name: str, purpose: str) -> argparse.ArgumentPa
 
 def _add_up(commands: Commands) -> None:
     up = _command(commands, "up", "start a cluster and wait until it is ready")
-    up.add_argument("--nodes", type=int, default=3, help="worker nodes (default: %(default)s)")
-    up.add_argument("--control-planes", type=int, default=1, help="control planes (default: %(default)s)")
-    up.add_argument("--listen", default="127.0.0.1:0", help="the API's address (default: %(default)s)")
-    up.add_argument("--foreground", action="store_true", help="keep it only until Ctrl-C")
-    up.add_argument("--containerd", action="store_true", help="run real containers, of their pods' images")
+    up.add_argument("--nodes", type=int, default=3, help="number of worker nodes (default: %(default)s)")
     up.add_argument(
-        "--image", action="append", default=[], type=Path, metavar="ARCHIVE", help="an image that nodes have"
+        "--control-planes", type=int, default=1, help="number of control planes (default: %(default)s)"
+    )
+    up.add_argument("--listen", default="127.0.0.1:0", help="the API server's address (default: %(default)s)")
+    up.add_argument(
+        "--foreground", action="store_true", help="stay in the foreground, and stop the cluster at Ctrl-C"
+    )
+    up.add_argument("--containerd", action="store_true", help="run real containers, from their images")
+    up.add_argument(
+        "--image",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="ARCHIVE",
+        help="give nodes this image; implies --containerd",
     )
     _add_kubernetes(up)
     up.set_defaults(run=_up)
@@ -96,7 +107,9 @@ def _add_up(commands: Commands) -> None:
 def _add_build(commands: Commands) -> None:
     build = _command(commands, "build", "build the cluster's program and print its path")
     build.add_argument(
-        "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
+        "--ignore-preflight-errors",
+        action="store_true",
+        help="build it even if this machine cannot run a cluster",
     )
     build.add_argument(
         "--scheduler", action="store_true", help="build the checkout's own kube-scheduler instead"
@@ -111,7 +124,9 @@ def _add_build(commands: Commands) -> None:
 def _add_kubernetes(command: argparse.ArgumentParser) -> None:
     minors = ", ".join(minor.name for minor in MINORS)
     command.add_argument(
-        "--kubernetes", metavar="MINOR", help=f"one of {minors} (default: ${CHOICE}, or else the newest)"
+        "--kubernetes",
+        metavar="MINOR",
+        help=f"minor version: one of {minors} (default: ${CHOICE}, else the newest)",
     )
 
 
@@ -128,7 +143,7 @@ def _add_simple(commands: Commands) -> None:
 
 
 def _add_logs(commands: Commands) -> None:
-    logs = _command(commands, "logs", "print a log, or say which there are")
+    logs = _command(commands, "logs", "print a log")
     logs.add_argument("source", nargs="*", metavar="COMPONENT | node NAME")
     logs.set_defaults(run=_logs)
 
@@ -141,13 +156,18 @@ def _add_node(node: argparse.ArgumentParser) -> None:
     add.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
     add.set_defaults(run=_node_add)
     for name in NODE_COMMANDS:
-        command = _command(commands, name, f"{name} a node")
+        command = _command(commands, name, _purpose(name))
         command.add_argument("node")
         command.set_defaults(run=_node_command, command=name)
     execute = commands.add_parser("exec", help="run a command on a node")
     execute.add_argument("node")
     execute.add_argument("arguments", nargs=argparse.REMAINDER)
     execute.set_defaults(run=_node_exec)
+
+
+def _purpose(command: str) -> str:
+    verb, _, kubelet = command.partition("-")
+    return f"{verb} {'the kubelet of ' if kubelet else ''}a node"
 
 
 def _up(options: argparse.Namespace) -> None:

@@ -100,7 +100,7 @@ class Applier:
             if level == logging.DEBUG:
                 done = len(performed.tried) - len(performed.failures) - before
                 ends = f"{describe(alike[0])}; {describe(alike[-1])}"
-                _log.info("%d times %s, first and last: %s", done, kind.__name__, ends)
+                _log.info("%s done %d times, first and last: %s", kind.__name__, done, ends)
         return performed
 
     async def _attempt_all(self, actions: Iterator[Action], performed: Performed, level: int) -> None:
@@ -142,7 +142,7 @@ class Applier:
             return Failure(action, error)
         except Exception as error:
             # A defect must keep neither other actions from being tried, nor the status from naming it.
-            _log.exception("a defect, trying to %s", describe(action), extra=_log_keys(action))
+            _log.exception("a defect of the operator: cannot %s", describe(action), extra=_log_keys(action))
             return Failure(action, error, is_defect=True)
         if _log.isEnabledFor(level):
             _log.log(level, "%s", describe(action), extra=_log_keys(action))

@@ -109,7 +109,7 @@ class Evictions:
         else:
             self._note_refusal(action, failure)
         if outcome is EvictionResult.GONE:
-            _log.info("pod %s is not evicted: it is gone or going, or static", action.name)
+            _log.info("pod %s is not evicted: it is gone, is being deleted, or is static", action.name)
         if outcome in EVENT_REASONS:
             yield _event(action, outcome, failure, now)
 
@@ -118,7 +118,9 @@ class Evictions:
         attempts = self._refusals[uid].attempts + 1 if uid in self._refusals else 1
         delay = backoff_delay(attempts, first=LOOK_AGAIN_SECONDS, most=MAX_RETRY_SECONDS)
         self._refusals[uid] = _Refusal(action.policy, attempts, self.clock() + delay, str(failure))
-        _log.log(logging.WARNING if attempts == 1 else logging.DEBUG, "again in %.0f s: %s", delay, failure)
+        _log.log(
+            logging.WARNING if attempts == 1 else logging.DEBUG, "trying again in %.0f s: %s", delay, failure
+        )
 
 
 def _outcome(failure: Failure | None) -> EvictionResult:

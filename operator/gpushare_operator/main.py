@@ -179,7 +179,7 @@ async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
     try:
         await leadership.keep()
     except LeadershipLostError as error:
-        _log.error("ending, the Lease is lost: %s", error)
+        _log.error("exiting, because the Lease is lost: %s", error)
     stop.set()
 
 
@@ -207,7 +207,9 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
                 return await client.get(path)
             except (ApiError, UnreachableError) as error:
                 delay = backoff.next_delay(asked_to_wait(error))
-                _log.warning("cannot read the operator's Deployment, again in %.1f s: %s", delay, error)
+                _log.warning(
+                    "cannot read the operator's Deployment, trying again in %.1f s: %s", delay, error
+                )
                 await asyncio.sleep(delay)
 
 
@@ -225,44 +227,51 @@ def of_deployment(given: Installation, deployment: Json) -> Installation:
 
 
 def parser() -> argparse.ArgumentParser:
-    options = Parser(prog="gpushare-operator", description="Keeps policies in force.")
+    options = Parser(prog="gpushare-operator", description="Puts GPUSharePolicies into effect.")
     options.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")
-    options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")
-    options.add_argument("--image", help="of all programs; that of the operator's Deployment where not given")
+    options.add_argument("--kubeconfig", type=Path, help="default: the pod's ServiceAccount")
+    options.add_argument(
+        "--namespace", default=NAMESPACE, help="namespace of gpushare's objects (default: %(default)s)"
+    )
+    options.add_argument("--image", help="image of all programs; default: that of the operator's Deployment")
     options.add_argument(
         "--programs",
         default="{}",
         metavar="JSON",
-        help="priorityClassName and resources of plugin and extender, where not the usual ones",
+        help="priorityClassName and resources of plugin and extender, instead of the defaults",
     )
     options.add_argument(
         "--scheduler-image",
         default=SCHEDULER_IMAGE,
-        help="with backend Dedicated and engine Extender; without a tag it is that of the server's version"
-        " (%(default)s)",
+        help="image of kube-scheduler with backend Dedicated and engine Extender; without a tag, that of the"
+        " API server's version (default: %(default)s)",
     )
     options.add_argument(
         "--engine-image",
         type=_repository,
         default="",
         metavar="REPOSITORY",
-        help="of the images of gpushare's own kube-scheduler, for engine Plugin; without a tag, for each"
-        " minor version of Kubernetes has its own. Where not given: the operator's with -scheduler behind it",
+        help="repository of gpushare's own kube-scheduler images, for engine Plugin. Give no tag: each minor"
+        " version of Kubernetes has its own. Default: the operator's with -scheduler appended",
     )
-    options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
+    options.add_argument(
+        "--health-port",
+        type=int,
+        default=HEALTH_PORT,
+        help="port of probes and metrics (default: %(default)s)",
+    )
     options.add_argument(
         "--lease-seconds",
         type=_lease_seconds,
         default=LEASE_SECONDS,
         metavar="SECONDS",
-        help="after which a waiting operator takes over from one that vanished (%(default)s)",
+        help="after so long a standby operator takes over from one that is gone (default: %(default)s)",
     )
     options.add_argument(
         "--log-level",
         default=LogLevel.INFO.value,
         choices=[level.value for level in LogLevel],
-        help="where no policy says another one (%(default)s)",
+        help="level while there is no policy (default: %(default)s)",
     )
     _add_commands(options)
     return options
@@ -273,10 +282,12 @@ def _add_commands(options: argparse.ArgumentParser) -> None:
     removal = commands.add_parser(
         UNINSTALL, help="delete all policies, and wait until nothing is left of them"
     )
-    removal.add_argument("--timeout", type=float, default=240.0, help="in seconds (%(default)s)")
-    checking = commands.add_parser(CHECK, help="say whether the installation works; it changes nothing")
+    removal.add_argument(
+        "--timeout", type=float, default=240.0, help="seconds to wait (default: %(default)s)"
+    )
+    checking = commands.add_parser(CHECK, help="say whether the installation works; changes nothing")
     checking.add_argument(
-        "--timeout", type=float, default=60.0, help="seconds in which to hear of the operator (%(default)s)"
+        "--timeout", type=float, default=60.0, help="seconds to wait for the operator (default: %(default)s)"
     )
 
 

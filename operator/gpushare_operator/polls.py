@@ -110,7 +110,7 @@ class Polls:
         except ApiError as error:
             if not error.is_forbidden:
                 raise
-            _log.warning("cannot see whether kube-schedulers keep our edit: %s", error)
+            _log.warning("cannot see whether kube-schedulers keep gpushare's edit: %s", error)
         return schedulers
 
     async def _volcano_config(self, at: VolcanoLocation) -> VolcanoConfigObject:
@@ -175,7 +175,11 @@ def _log_support(version: str) -> None:
     match support_of(version):
         case KubernetesSupport.TOO_OLD:
             _log.error(
-                "the API server is %s, too old for this version: it needs Kubernetes %s", version, RANGE
+                "the API server is %s, too old for this version of gpushare, which needs Kubernetes %s",
+                version,
+                RANGE,
             )
         case KubernetesSupport.NOT_TESTED:
-            _log.info("the API server is %s; this version is tested with Kubernetes %s", version, RANGE)
+            _log.info(
+                "the API server is %s; this version of gpushare is tested with Kubernetes %s", version, RANGE
+            )

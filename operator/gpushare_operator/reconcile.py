@@ -171,7 +171,7 @@ class PolicyReconciler:
         specs = (policy.spec for policy in snapshot.policies.values())
         level = most_verbose((spec.operator.log_level for spec in specs if spec), otherwise=self.log_level)
         if change_level(level):
-            _log.info("logging from level %s upwards now", level)
+            _log.info("the log level is now %s", level)
 
     async def _reconcile_policy(self, name: str) -> float | None:
         snapshot = self.cache.snapshot()

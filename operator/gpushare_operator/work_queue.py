@@ -157,5 +157,7 @@ class WorkQueue:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         backoff = backoff_delay(failures, first=self.first_backoff, most=self.longest_backoff)
         delay = heeding(least, jittered(backoff, self.jitter), self.jitter)
-        _log.warning("%s failed %d times, again in %.1f s", key, failures, delay, exc_info=failures == 1)
+        _log.warning(
+            "%s failed %d times, trying again in %.1f s", key, failures, delay, exc_info=failures == 1
+        )
         self.add(key, delay=delay)

@@ -48,27 +48,48 @@ def freeze_gc() -> None:
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    parser = Parser(prog="gpushare-plugin", description=__doc__)
-    parser.add_argument("--node", required=True, help="name of the node that this runs on")
-    parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
-    parser.add_argument("--device-plugins-dir", type=Path, default=Path("/var/lib/kubelet/device-plugins"))
+    parser = Parser(prog="gpushare-plugin", description="Offers a node's GPU cards to its kubelet in units.")
+    parser.add_argument("--node", required=True, help="name of the node that the plugin runs on")
+    parser.add_argument("--kubeconfig", type=Path, help="default: the pod's ServiceAccount")
     parser.add_argument(
-        "--pod-resources-socket", type=Path, default=Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+        "--device-plugins-dir",
+        type=Path,
+        default=Path("/var/lib/kubelet/device-plugins"),
+        help="the kubelet's device plugin folder (default: %(default)s)",
     )
-    parser.add_argument("--health-port", type=int, default=9640, help="for /healthz, /readyz and /metrics")
-    parser.add_argument("--log-level", choices=[level.value for level in LogLevel], default="info")
+    parser.add_argument(
+        "--pod-resources-socket",
+        type=Path,
+        default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
+        help="the kubelet's PodResources socket (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--health-port",
+        type=int,
+        default=9640,
+        help="port of /healthz, /readyz and /metrics (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=[level.value for level in LogLevel],
+        default="info",
+        help="level while there is no policy (default: %(default)s)",
+    )
     parser.add_argument(
         "--log-folder",
         type=Path,
-        help=f"the log is also written there, to {LOG_FILE} and a few earlier files",
+        help=f"folder to keep the log in, too: as {LOG_FILE} and a few earlier files",
     )
     parser.add_argument(
         "--isolation-folder",
         type=Path,
-        help="on the node, and at the same path here: files that the hook mounts into containers",
+        help="folder of the hook's files that containers mount; the same path on the node and here",
     )
     parser.add_argument(
-        "--hook-folder", type=Path, default=HOOK_FOLDER, help="has the hook's library for each architecture"
+        "--hook-folder",
+        type=Path,
+        default=HOOK_FOLDER,
+        help="folder with the hook's library for each architecture",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser.parse_args(arguments)
@@ -111,7 +132,7 @@ async def run_until_stopped(agent: Agent) -> int:
         _log.info("stopped")
         return 0
     except CannotServeError as error:
-        _log.error("%s, or is another plugin running on this node?", error)
+        _log.error("%s; is another plugin running on this node?", error)
     except ExceptionGroup:
-        _log.exception("ending, because a part of the process failed")
+        _log.exception("exiting, because a task failed")
     return 1

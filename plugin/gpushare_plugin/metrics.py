@@ -26,9 +26,11 @@ from gpushare_plugin.kubelet.device_plugin import (
     KubeletRequest,
 )
 
-REGISTERED = Gauge("gpushare_plugin_registered", "1 when the kubelet listens to this plugin.", ("node",))
+REGISTERED = Gauge(
+    "gpushare_plugin_registered", "1 if the plugin is registered with the kubelet, else 0.", ("node",)
+)
 ASSIGNMENTS_AGE = Gauge(
-    "gpushare_plugin_books_age_seconds", "Since the kubelet's books were looked at last.", ("node",)
+    "gpushare_plugin_books_age_seconds", "Time since the plugin last read the kubelet's records.", ("node",)
 )
 PROCESS_GAUGES = (REGISTERED, ASSIGNMENTS_AGE, WATCH_LISTED)
 
@@ -57,14 +59,14 @@ class PluginMetrics:
     def __init__(self, registry: CollectorRegistry, read: Callable[[], ProcessState]) -> None:
         self._seconds = Histogram(
             "gpushare_plugin_kubelet_call_duration_seconds",
-            "Calls of the kubelet that take units.",
+            "Duration of the kubelet's calls for units.",
             ["verb"],
             buckets=FAST_SECONDS,
             registry=registry,
         )
         self._refusals = Counter(
             "gpushare_plugin_kubelet_refusals",
-            "Calls of the kubelet that were refused.",
+            "Calls of the kubelet that the plugin refused.",
             ["verb", "reason"],
             registry=registry,
         )

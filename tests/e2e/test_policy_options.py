@@ -94,7 +94,7 @@ def test_the_level_of_every_program_follows_the_policy_without_a_restart(
 def await_debug(cluster: LocalCluster, program: str) -> None:
     wait_until(
         f"the {program} writes from level debug upwards",
-        lambda: "logging from level debug upwards now" in log_of(cluster, program),
+        lambda: "the log level is now debug" in log_of(cluster, program),
         timeout=90,
         explain=lambda: log_of(cluster, program)[-2000:],
     )

@@ -130,13 +130,13 @@ class LeaseHolder:
         if present is None or not present.holder:
             what = "deleted" if present is None else "emptied by somebody while it was held"
             raise NotHeldError(
-                f"the Lease {self.name} was {what}: this {self.program} may go on in {left:.0f} s, when "
+                f"the Lease {self.name} was {what}: this {self.program} may take it in {left:.0f} s, when "
                 "nobody relies on it any more"
             )
         self._valid_until = float("-inf")
         raise NotHeldError(
-            f"the {self.program} {present.holder} {self.does}: this {self.program} does so in {left:.0f} s,"
-            f" or as soon as the Lease {self.name} is given back"
+            f"the {self.program} {present.holder} {self.does}: this {self.program} takes over in {left:.0f} s"
+            f", or as soon as the Lease {self.name} is released"
         )
 
     async def _write(self, lease: Json) -> LeaseState:

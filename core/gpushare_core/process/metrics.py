@@ -73,9 +73,11 @@ class SnapshotCollector(Collector):
         }
 
 
-WATCH_LISTED = Gauge("gpushare_watch_listed", "1 when the whole collection was read once.", ("collection",))
+WATCH_LISTED = Gauge(
+    "gpushare_watch_listed", "1 once the collection has been listed completely, else 0.", ("collection",)
+)
 """Of the programs with watches of their own."""
-BUILD = Gauge("gpushare_build_info", "Always 1; the version of the program.", ("program", "version"))
+BUILD = Gauge("gpushare_build_info", "Always 1; the labels name program and version.", ("program", "version"))
 
 
 def new_registry(program: str) -> CollectorRegistry:

@@ -125,9 +125,9 @@ class LedgerAudit:
         seen = self._seen_now(node, unreleased, is_quiet=is_quiet)
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
         if lasting and node not in self.found:
-            _log.warning("books differ: %s", lasting[0].sentence, extra={"node": node})
+            _log.warning("records of the node differ: %s", lasting[0].sentence, extra={"node": node})
         elif node in self.found and not lasting:
-            _log.info("books agree again", extra={"node": node})
+            _log.info("records of the node agree again", extra={"node": node})
         _put(self._seen, node, seen)
         _put(self.found, node, lasting)
         if seen and not is_quiet:

@@ -73,7 +73,7 @@ class PodActivation:
             sleep=self.sleep,
             before_retry=self.pods.take_waiting,
         )
-        _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
+        _log.info("units are free for waiting pods: asking kube-scheduler to try them again")
 
 
 async def activate_others(

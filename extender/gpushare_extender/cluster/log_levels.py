@@ -48,4 +48,4 @@ class LogLevels:
     def _apply(self) -> None:
         level = most_verbose(self._counts, otherwise=self.otherwise)
         if change_level(level):
-            _log.info("logging from level %s upwards now", level)
+            _log.info("the log level is now %s", level)

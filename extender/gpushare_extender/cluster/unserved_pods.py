@@ -58,5 +58,7 @@ class UnservedPods:
         except ApiError as error:
             # A conflict: another extender has written it, or this one before it was restarted.
             if not error.is_conflict:
-                _log.warning("no Event: %s (%s)", found.note, error, extra={"pod": str(found.pod)})
+                _log.warning(
+                    "cannot write the Event %r: %s", found.note, error, extra={"pod": str(found.pod)}
+                )
         self._written[found.pod.uid, found.reason] = self.pods.clock()

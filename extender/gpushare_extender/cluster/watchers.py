@@ -127,7 +127,7 @@ class AnnotationWarnings:
             self.drop(pod.uid)
         elif self._warned.get(pod.uid) != pod.message:
             self._warned[pod.uid] = pod.message
-            _log.warning("not believed: %s", pod.message)
+            _log.warning("wrong annotation: %s", pod.message)
 
     def drop(self, uid: str) -> None:
         self._warned.pop(uid, None)
@@ -237,4 +237,4 @@ async def watch_share_nodes(
 def _log_if_closed(share_node: ShareNode, known: ShareNode | None) -> None:
     """Logs each reason once, however often the plugin writes the status."""
     if share_node.closed_reason and (known is None or known.closed_reason != share_node.closed_reason):
-        _log.info("takes no pods: %s", share_node.closed_reason, extra={"node": share_node.name})
+        _log.info("the node takes no pods: %s", share_node.closed_reason, extra={"node": share_node.name})

@@ -6,14 +6,12 @@ from gpushare_core.process.metrics import Gauge, Sample
 from gpushare_core.scheduling.ledger.ledger import Ledger
 from gpushare_core.scheduling.ledger.reservations import BindState
 
-NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", ("resource",))
-MAX_FREE = Gauge(
-    "gpushare_extender_largest_free", "The greatest request that some node takes.", ("resource",)
-)
+NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods that ask for the resource.", ("resource",))
+MAX_FREE = Gauge("gpushare_extender_largest_free", "Largest request that fits some node now.", ("resource",))
 RESERVATIONS = Gauge(
-    "gpushare_extender_reservations", "Units kept for pods that no watch shows as bound yet.", ("state",)
+    "gpushare_extender_reservations", "Reservations for pods that no watch shows as bound yet.", ("state",)
 )
-HELD_NODES = Gauge("gpushare_extender_held_nodes", "Nodes where freed units are held for a pod.")
+HELD_NODES = Gauge("gpushare_extender_held_nodes", "Nodes on which freed units are held for a pod.")
 
 LEDGER_GAUGES = (NODES, MAX_FREE, RESERVATIONS, HELD_NODES)
 STATES = {

@@ -34,7 +34,9 @@ class Nominations:
         try:
             pods = await self.reader.pods_now(node)
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot read which pods end on the node: %s", error, extra={"node": node})
+            _log.warning(
+                "cannot read which pods of the node are terminating: %s", error, extra={"node": node}
+            )
             return ""
         ending = self.ending.of(node, pods, now=self.clock())
         if reason := given_up_reason(self.ledger, pod, request, ending=ending):

@@ -332,7 +332,11 @@ class Preemptions:
                 await self._tell(refused(preemptor.pod, victim.pod, why=str(error)))
                 return False
             evicted.append(victim.pod)
-            _log.info("evicted for %s", preemptor.pod, extra={"pod": str(victim.pod), "node": eviction.node})
+            _log.info(
+                "evicted the pod to make room for pod %s",
+                preemptor.pod,
+                extra={"pod": str(victim.pod), "node": eviction.node},
+            )
             await self._tell(preempted(victim.pod, preemptor.pod, node=eviction.node))
         return True
 
@@ -355,7 +359,7 @@ class Preemptions:
             now = self.timing.clock()
             if self._is_over(hold, now=now):
                 extra = {"pod": str(hold.holder.pod), "node": hold.node}
-                _log.info("units are no longer held for the pod", extra=extra)
+                _log.info("no units are held for the pod any more", extra=extra)
                 self.ledger.end_hold(hold.uid)
             elif now - self._held_pod(hold).looked_at >= ALIVE_SECONDS:
                 self._held_pod(hold).looked_at = now

@@ -67,7 +67,9 @@ class SchedulerVictims:
         try:
             pods = await self.reader.pods_now(hold.node)
         except (ApiError, UnreachableError) as error:
-            _log.warning("cannot read which pods end on the node: %s", error, extra={"node": hold.node})
+            _log.warning(
+                "cannot read which pods of the node are terminating: %s", error, extra={"node": hold.node}
+            )
             return True
         ending = self.ending.of(hold.node, pods, now=self.clock())
         return fits_once_gone(self.ledger, pod, request, node=hold.node, ending=ending)
@@ -107,7 +109,7 @@ class SchedulerVictims:
         try:
             pods = await self.reader.pods(name)
         except (ApiError, UnreachableError) as error:
-            message = "cannot read the pods of the node, so none is evicted for %s: %s"
+            message = "cannot read the pods of the node, so none is evicted for pod %s: %s"
             _log.warning(message, pod.reference, error, extra={"node": name})
             return None
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)

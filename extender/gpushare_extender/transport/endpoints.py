@@ -132,7 +132,7 @@ class _Listeners:
         try:
             self._opened.append(await endpoint.open(drain=self.drain))
         except OSError as error:
-            problem = f"cannot listen on {address}: {error.strerror}; is one running?"
+            problem = f"cannot listen on {address}: {error.strerror}; is another extender running?"
             if self.problems.setdefault(str(address), problem) is problem:
                 _log.error("%s", problem)
             return False

@@ -42,7 +42,7 @@ class PartialRequestBudget:
         self._total += size - self._reserved.get(key, 0)
         self._reserved[key] = size
         while self._total > self.limit:
-            self.log.warning("more than %d bytes of partial requests: evicting the oldest", self.limit)
+            self.log.warning("more than %d bytes of partial requests: dropping the oldest", self.limit)
             oldest, its_number = next(iter(self._reserved))
             self.release(oldest, its_number)
             oldest.evict(its_number)

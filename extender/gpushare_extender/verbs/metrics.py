@@ -21,14 +21,19 @@ VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prio
 """Path -> verb."""
 
 BINDS = Gauge("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
-DIFFERENCES = Gauge("gpushare_extender_books_differences", "Differences between books that have lasted.")
-DIFFERING_NODES = Gauge("gpushare_extender_books_differing_nodes", "Nodes whose books differ.")
+DIFFERENCES = Gauge(
+    "gpushare_extender_books_differences",
+    "Lasting differences between ledger, annotations and GPUShareNodes.",
+)
+DIFFERING_NODES = Gauge("gpushare_extender_books_differing_nodes", "Nodes with such lasting differences.")
 SILENCE = Gauge(
-    "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
+    "gpushare_watch_silence_seconds", "Time since the last sign of the API server.", ("collection",)
 )
 WAITING = Gauge("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", ("reason",))
 MAX_WAIT = Gauge(
-    "gpushare_extender_longest_wait_seconds", "For how long one of them waits by now.", ("reason",)
+    "gpushare_extender_longest_wait_seconds",
+    "Longest time that a waiting pod has waited so far.",
+    ("reason",),
 )
 
 
@@ -40,14 +45,14 @@ class ExtenderMetrics:
         self._clock = clock
         self._seconds = Histogram(
             "gpushare_extender_request_duration_seconds",
-            "Calls of kube-scheduler, from when they have come in full.",
+            "Time to answer a request of kube-scheduler, once it has arrived in full.",
             ["verb"],
             buckets=FAST_SECONDS,
             registry=registry,
         )
         self._refusals = Counter(
             "gpushare_extender_refusals",
-            "Filters that left no node, once for each reason that nodes had.",
+            "Filters that left no node, counted once for each reason.",
             ["reason"],
             registry=registry,
         )

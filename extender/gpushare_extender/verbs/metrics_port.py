@@ -88,7 +88,10 @@ async def _open(endpoint: Endpoint, opened: list[OpenPort]) -> None:
             _log.info("metrics are served on https://%s%s", endpoint.address, PATH)
         except OSError as error:
             _log.warning(
-                "metrics cannot be served on %s, again in %.0f s: %s", endpoint.address, delay, error.strerror
+                "cannot serve metrics on %s, trying again in %.0f s: %s",
+                endpoint.address,
+                delay,
+                error.strerror,
             )
             await asyncio.sleep(delay)
             delay = min(2 * delay, MAX_RETRY_SECONDS)

@@ -208,7 +208,7 @@ class Cache:
             return not goes_back
         if goes_back:
             _log.warning(
-                "%s went back from version %d to %d: was etcd restored from a backup?",
+                "%s went back from resource version %d to %d: was etcd restored from a backup?",
                 listing.kind.plural,
                 listing.since,
                 listed,
@@ -362,7 +362,7 @@ def read(kind: kinds.Kind[T], body: Json) -> ObjectVersion[T]:
     try:
         return ObjectVersion(name, version, _Known(version, kind.read(body)))
     except _UNREADABLE as error:
-        _log.warning("cannot read %r of %s: %r", name, kind.plural, error)
+        _log.warning("cannot read %s %r: %r", kind.plural, name, error)
         return ObjectVersion(name, version, None)
 
 

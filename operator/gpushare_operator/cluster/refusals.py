@@ -35,7 +35,7 @@ async def read_refusals(api: ApiReader, namespace: str, snapshot: ClusterSnapsho
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        _log.warning("cannot see why pods are not made: %s", error)
+        _log.warning("cannot see why pods are not created: %s", error)
         return {}
     return refused
 

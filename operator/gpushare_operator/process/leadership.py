@@ -138,7 +138,7 @@ class Leadership:
     async def give_up(self) -> None:
         """Lets the next operator begin at once, unless a write may still take effect."""
         if self.clock() < self.unclear_until:
-            _log.warning("keeping the Lease until it expires: it is not known how a write ended")
+            _log.warning("keeping the Lease until it expires, because the outcome of a write is unknown")
             return
         try:
             await self.lease.release()

@@ -62,7 +62,7 @@ def credentials_of(configuration: Configuration) -> Credentials:
                 refresh(configuration)
         except (config.ConfigException, OSError) as error:
             # The one before stays, as with core's credentials.
-            _log.warning("cannot read the token, the one before stays in use: %s", error)
+            _log.warning("cannot read the token for the API server, using the previous one: %s", error)
         header = configuration.api_key.get("BearerToken")
         return header.removeprefix("Bearer ") if header else None
 

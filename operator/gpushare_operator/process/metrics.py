@@ -13,10 +13,12 @@ from gpushare_operator.reconcile import CLUSTER, RESYNC, SCHEDULERS
 from gpushare_operator.status.policy_metrics import POLICY_GAUGES, policy_figures
 from gpushare_operator.work_queue import Work, WorkQueue
 
-PLANNED = Gauge("gpushare_operator_queue_keys", "Keys that are planned, now or later.")
+PLANNED = Gauge("gpushare_operator_queue_keys", "Keys in the work queue, due now or later.")
 FAILING = Gauge("gpushare_operator_queue_failing_keys", "Keys whose last attempt failed.")
-SILENCE = Gauge("gpushare_operator_queue_silence_seconds", "Since the last sign of life of the queue.")
-AT_WORK = Gauge("gpushare_operator_at_work", "1 when it has the Lease; others stand by.")
+SILENCE = Gauge(
+    "gpushare_operator_queue_silence_seconds", "Time since the last sign of life of the work queue."
+)
+AT_WORK = Gauge("gpushare_operator_at_work", "1 if this operator holds the Lease, 0 if it stands by.")
 QUEUE_GAUGES = (PLANNED, FAILING, SILENCE, AT_WORK)
 
 POLICY_WORK = "policy"
@@ -32,29 +34,29 @@ class OperatorMetrics:
         self._clock = clock
         self._seconds = Histogram(
             "gpushare_operator_reconcile_duration_seconds",
-            "Rounds of work on one key.",
+            "Duration of a reconcile.",
             ["work"],
             buckets=FAST_SECONDS,
             registry=registry,
         )
         self._results = Counter(
             "gpushare_operator_reconciles",
-            "Rounds of work that ended.",
+            "Reconciles that ended.",
             ["work", "result"],
             registry=registry,
         )
         self._events = Counter(
-            "gpushare_operator_watch_events", "Events of the API server.", ["resource"], registry=registry
+            "gpushare_operator_watch_events", "Watch events received.", ["resource"], registry=registry
         )
         self._lists = Counter(
             "gpushare_operator_watch_listed_objects",
-            "Objects that came with a list: it grows after the start when a watch was cut off.",
+            "Objects received in lists: after the start it grows only when a watch was interrupted.",
             ["resource"],
             registry=registry,
         )
         self._evictions = Counter(
             "gpushare_operator_evictions",
-            "Attempts to evict pods that have more memory than they asked for (isolation.onExcess).",
+            "Attempts to evict pods that use more memory than they asked for (isolation.onExcess).",
             ["result"],
             registry=registry,
         )

@@ -7,14 +7,18 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status.totals import byte_count
 
 NODES = Gauge("gpushare_policy_nodes", "Nodes that the policy shares.", ("policy", "state"))
-CARDS = Gauge("gpushare_policy_cards", "Cards of these nodes.", ("policy", "health"))
-UNITS = Gauge("gpushare_policy_units", "Units of these cards, of all classes.", ("policy", "state"))
-MEMORY = Gauge("gpushare_policy_memory_bytes", "What the policy shares.", ("policy",))
-ALLOCATED_MEMORY = Gauge("gpushare_policy_memory_allocated_bytes", "What pods were given.", ("policy",))
-USED_MEMORY = Gauge("gpushare_policy_memory_used_bytes", "What is in use.", ("policy",))
-CONDITION = Gauge("gpushare_policy_condition", "Of the policy: 1 True, 0 False.", ("policy", "type"))
+CARDS = Gauge("gpushare_policy_cards", "Cards that the policy shares.", ("policy", "health"))
+UNITS = Gauge("gpushare_policy_units", "Units that the policy shares, of all resources.", ("policy", "state"))
+MEMORY = Gauge("gpushare_policy_memory_bytes", "Memory that the policy shares.", ("policy",))
+ALLOCATED_MEMORY = Gauge("gpushare_policy_memory_allocated_bytes", "Memory that pods hold.", ("policy",))
+USED_MEMORY = Gauge("gpushare_policy_memory_used_bytes", "Memory that is in use.", ("policy",))
+CONDITION = Gauge(
+    "gpushare_policy_condition", "Conditions of the policy: 1 True, 0 False.", ("policy", "type")
+)
 BACKEND = Gauge(
-    "gpushare_policy_backend", "Always 1; what places the policy's pods.", ("policy", "backend", "engine")
+    "gpushare_policy_backend",
+    "Always 1; the labels say what places the policy's pods.",
+    ("policy", "backend", "engine"),
 )
 """Without an engine where none of ours places pods."""
 

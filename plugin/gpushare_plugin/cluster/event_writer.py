@@ -38,6 +38,8 @@ class EventWriter:
             await self.client.create(events(event.pod.namespace), body)
         except (ApiError, UnreachableError) as error:
             if not (isinstance(error, ApiError) and error.is_conflict):  # a conflict: it was written before
-                _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
+                _log.warning(
+                    "cannot write the Event %r: %s", event.note, error, extra={"pod": str(event.pod)}
+                )
             return isinstance(error, ApiError)
         return True

@@ -54,7 +54,7 @@ class ShareNodeWatch:
         share_node = self._state.share_node
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):
-            _log.info("logging from level %s upwards now", level)
+            _log.info("the log level is now %s", level)
 
 
 def store_share_node(state: PluginState, item: Json | None) -> None:
@@ -63,7 +63,7 @@ def store_share_node(state: PluginState, item: Json | None) -> None:
         state.put_share_node(GPUShareNode.from_json(item) if item else None)
     except msgspec.ValidationError as error:
         state.put_unreadable(_version_of(item), str(error))
-        _log.error("cannot read the GPUShareNode, the one before stays in force: %s", error)
+        _log.error("cannot read the GPUShareNode, the previous one stays in force: %s", error)
 
 
 def _version_of(item: Json | None) -> str:

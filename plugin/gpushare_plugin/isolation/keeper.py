@@ -137,7 +137,7 @@ class _Files:
         unneeded = self._surely_unneeded(present, needed)
         if unneeded:
             self.folder.remove(unneeded)
-            _log.info("removed %d files of limits that no container needs any more", len(unneeded))
+            _log.info("removed %d limit files that no container needs any more", len(unneeded))
         is_library_needed = in_use or present - unneeded or needed.identities or not needed.complete
         if not is_library_needed and not self.folder.is_empty:
             self.folder.remove_all()

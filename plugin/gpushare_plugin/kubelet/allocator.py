@@ -319,7 +319,9 @@ class Allocator:
         try:
             await self._list_anew()
         except PodResourcesUnavailableError as error:
-            _log.warning("PodResources do not answer, their last answer counts: %s", error)
+            _log.warning(
+                "the kubelet's PodResources service does not answer, using its last answer: %s", error
+            )
             return False
         return True
 
@@ -462,13 +464,13 @@ class Allocator:
         named = ",".join(cards)
         if len(candidates) != 1:
             unknown = _whose_is_unknown(candidates)
-            _log.warning("chose units for a pod that is not known%s", unknown, extra={"card": named})
+            _log.warning("chose units for an unknown pod%s", unknown, extra={"card": named})
             return
         (pod,) = candidates
         reason = reason_for_other_card(request, layout.of(self.resource), cards)
         self.state.put_preferred(pod.uid, cards, self.resource, reason=reason)
         if reason:
-            message = "%d units of another card than annotated: %s"
+            message = "the pod gets %d units of another card than annotated: %s"
             _log.warning(message, request.units, reason, extra={"pod": str(pod.name), "card": named})
 
 

@@ -58,7 +58,7 @@ class AnnotationWriter:
         try:
             problems = [(repair.pod, repair.obstacle or await self._write(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
-            _log.warning("cannot set annotations right: %s", error)
+            _log.warning("cannot correct annotations: %s", error)
             silence = "the API server does not answer"
             problems = [(repair.pod, repair.obstacle or silence) for repair in repairs]
         self.differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
@@ -80,7 +80,7 @@ class AnnotationWriter:
         try:
             written = await self.client.merge(pod_path(*repair.pod), body)
         except ApiError as error:
-            _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
+            _log.warning("cannot correct an annotation: %s", error, extra={"pod": str(repair.pod)})
             return "" if error.is_not_found or error.is_conflict else str(error)
         message = "annotations now agree with the kubelet's records: %s"
         _log.info(message, dict(repair.annotations), extra={"pod": str(repair.pod)})

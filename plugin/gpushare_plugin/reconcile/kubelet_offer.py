@@ -162,7 +162,7 @@ class KubeletOffer:
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
                 stream.withdraw(NO_DEVICES)
-                _log.info("offering nothing of %s any more", name)
+                _log.info("no longer offering %s", name)
         for name, message in lists.items():
             self.streams[name].offer(message)
         if layout:

@@ -123,7 +123,7 @@ class StatusWriter:
             for _ in range(ATTEMPTS):
                 with suppress(_OutdatedError):
                     return await attempt()
-        _log.warning("cannot write the status: others change the GPUShareNode again and again")
+        _log.warning("cannot write the status: others keep changing the GPUShareNode")
         return otherwise
 
     async def _write(

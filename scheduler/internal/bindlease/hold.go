@@ -26,7 +26,8 @@ func (l *Lease) lookAfter(ctx context.Context) error {
 		return l.bringUpToDate(ctx)
 	case l.isOurs():
 		if err := l.release(ctx); err != nil {
-			klog.FromContext(ctx).Info("The next one that binds pods has to wait", "reason", err)
+			klog.FromContext(ctx).Info("The Lease is not released: whoever binds pods next waits until it expires",
+				"reason", err)
 		}
 	default:
 		_, _ = l.read(ctx) // a failure concerns those who need the Lease
@@ -88,14 +89,14 @@ func (l *Lease) reliedOn(present *coordinationv1.Lease) error {
 	case left == 0:
 		return nil
 	case present == nil:
-		return fmt.Errorf("the Lease %s was deleted: this scheduler may bind in %.0f s, when nobody relies on it any"+
+		return fmt.Errorf("the Lease %s was deleted: this scheduler may take it in %.0f s, when nobody relies on it any"+
 			" more", Name, left)
 	case holder == "":
-		return fmt.Errorf("the Lease %s was emptied by somebody while it was held: this scheduler may bind in %.0f s,"+
+		return fmt.Errorf("the Lease %s was emptied by somebody while it was held: this scheduler may take it in %.0f s,"+
 			" when nobody relies on it any more", Name, left)
 	}
 	l.validUntil = 0
-	return fmt.Errorf("%.250s binds pods: this scheduler does so in %.0f s, or as soon as the Lease %s is given back",
+	return fmt.Errorf("%.250s binds pods: this scheduler takes over in %.0f s, or as soon as the Lease %s is released",
 		holder, left, Name)
 }
 

@@ -122,7 +122,7 @@ func New(config Config) *Lease {
 
 var (
 	errStopping = errors.New("this scheduler is being stopped")
-	errPending  = errors.New("this scheduler is about to begin to bind pods")
+	errPending  = errors.New("this scheduler will bind pods in a moment")
 	errTaken    = errors.New("somebody else may have bound pods since the cards were chosen")
 )
 
@@ -248,7 +248,7 @@ func (l *Lease) Stop(ctx context.Context) error {
 	case <-l.stopped:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the Lease %s has to expire: %w", Name, ctx.Err())
+		return fmt.Errorf("the Lease %s is kept until it expires: %w", Name, ctx.Err())
 	}
 }
 

@@ -21,19 +21,21 @@ const (
 )
 
 var (
-	build    = described("gpushare_build_info", "Always 1.", "program", "version")
+	build    = described("gpushare_build_info", "Always 1; the labels name program and version.", "program", "version")
 	refusals = described("gpushare_extender_refusals_total",
-		"Attempts of pods that found no node, once for each reason that nodes had.", "reason")
-	binds        = described("gpushare_extender_binds_total", "Binds that ended.", "result")
-	bindsNow     = described("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
-	nodes        = described("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", "resource")
-	largestFree  = described("gpushare_extender_largest_free", "The greatest request that some node takes.", "resource")
-	waitingPods  = described("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", "reason")
-	longestWait  = described("gpushare_extender_longest_wait_seconds", "For how long one of them waits by now.", "reason")
+		"Scheduling attempts that found no node, counted once for each reason.", "reason")
+	binds       = described("gpushare_extender_binds_total", "Binds that ended.", "result")
+	bindsNow    = described("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
+	nodes       = described("gpushare_extender_nodes", "Nodes that take pods that ask for the resource.", "resource")
+	largestFree = described("gpushare_extender_largest_free", "Largest request that fits some node now.", "resource")
+	waitingPods = described("gpushare_extender_waiting_pods", "Pods that fitted no node at their last try.", "reason")
+	longestWait = described("gpushare_extender_longest_wait_seconds",
+		"Longest time that a waiting pod has waited so far.", "reason")
 	reservations = described("gpushare_extender_reservations",
-		"Units kept for pods that no watch shows as bound yet.", "state")
-	listed  = described("gpushare_watch_listed", "1 when all objects have been read.", "collection")
-	silence = described("gpushare_watch_silence_seconds", "Since the last sign of the API server.", "collection")
+		"Reservations for pods that no watch shows as bound yet.", "state")
+	listed = described("gpushare_watch_listed",
+		"1 once the collection has been listed completely, else 0.", "collection")
+	silence = described("gpushare_watch_silence_seconds", "Time since the last sign of the API server.", "collection")
 )
 
 var all = []*kube.Desc{

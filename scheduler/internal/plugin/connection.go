@@ -62,7 +62,7 @@ type shareNodes interface {
 func connect(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error) {
 	config := handle.KubeConfig()
 	if config == nil {
-		return nil, errors.New("kube-scheduler says not where the API server is")
+		return nil, errors.New("kube-scheduler does not say where the API server is")
 	}
 	bindings, err := bindcall.NewClient(config)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *core) takeOver(ctx context.Context) error {
 	if err := c.api.bound(ctx, c.cluster.Adopt); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Begins to place pods that ask for cards", "version", metrics.Version,
+	klog.FromContext(ctx).Info("Placing pods that ask for cards", "version", metrics.Version,
 		"nodes", len(c.cluster.Names()))
 	return nil
 }

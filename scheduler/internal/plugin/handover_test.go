@@ -125,7 +125,7 @@ func TestWhatAnExtenderHasBoundCounts(t *testing.T) {
 	s.create("a", 8)
 	s.create("plain", 0)
 	s.waitBound("plain")
-	want := "extender-1_x binds pods: this scheduler does so in"
+	want := "extender-1_x binds pods: this scheduler takes over in"
 	s.eventually("a waits for the extender", func() bool { return strings.Contains(s.message("a"), want) })
 	if reserved := w.factory.core.cluster.Reserved(); len(reserved) > 0 {
 		t.Errorf("while an extender binds there are reservations: %v", reserved)

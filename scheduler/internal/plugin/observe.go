@@ -52,7 +52,7 @@ func (c *core) logPause(node string) {
 		klog.InfoS("A node is paused", "node", node, "reason", reason)
 		return
 	}
-	klog.InfoS("A node is paused no more", "node", node)
+	klog.InfoS("A node is no longer paused", "node", node)
 }
 
 // logClosed says that a node takes no pods of ours for another reason than before, or takes some again.
@@ -72,5 +72,5 @@ func (c *core) logClosed(now *sharenode.Node) {
 
 // logDoubt says that what is written on a bound pod is not believed.
 func logDoubt(pod *v1.Pod, why string) {
-	klog.InfoS("An annotation of a pod is not believed", "pod", klog.KObj(pod), "node", pod.Spec.NodeName, "reason", why)
+	klog.InfoS("A pod has a wrong annotation", "pod", klog.KObj(pod), "node", pod.Spec.NodeName, "reason", why)
 }

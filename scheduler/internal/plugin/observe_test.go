@@ -188,7 +188,7 @@ func TestWhatAnOperatorHasToKnowIsLoggedOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"takes no pods that ask for cards":    `node="gpu-1" reason="its plugin is silent"`,
 		"takes pods that ask for cards again": `node="gpu-1"`,
-		`pod="default/copy"`:                  `"An annotation of a pod is not believed"`,
+		`pod="default/copy"`:                  `"A pod has a wrong annotation"`,
 		`pod="default/elsewhere"`:             "names another node",
 	} {
 		if lines := written.with(text); len(lines) != 1 || !strings.Contains(lines[0], want) {

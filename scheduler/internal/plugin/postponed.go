@@ -68,7 +68,7 @@ func (c *core) confirmOnce(ctx context.Context) {
 	}
 	present := map[types.UID]bool{}
 	if err := c.api.bound(ctx, func(uid types.UID, _ map[string]string) { present[uid] = true }); err != nil {
-		klog.FromContext(ctx).Info("Pods that others have bound count until they can be read", "pods", len(unseen),
+		klog.FromContext(ctx).Info("Cannot read pods that others have bound: their units stay taken", "pods", len(unseen),
 			"reason", err)
 		return
 	}

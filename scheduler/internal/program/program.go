@@ -58,7 +58,7 @@ func (p Program) run(command *cobra.Command, own *options.Options) error {
 	verflag.PrintAndExitIfRequested()
 	gates := own.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(own.Logs, gates); err != nil {
-		return fmt.Errorf("the flags for logs: %w", err)
+		return fmt.Errorf("flags for logs: %w", err)
 	}
 	cliflag.PrintFlags(command.Flags())
 	if err := nameInformers(own); err != nil {

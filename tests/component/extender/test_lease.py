@@ -305,7 +305,7 @@ async def test_whoever_finds_the_lease_deleted_waits_for_its_holder(
 ) -> None:
     assert await one.bind("a") == ""
     api.delete(LEASES, "gpushare-extender")
-    assert "the Lease gpushare-extender was deleted: this extender may go on in 20 s" in await two.bind("b")
+    assert "the Lease gpushare-extender was deleted: this extender may take it in 20 s" in await two.bind("b")
     two.clock.now += LEASE_SECONDS
     assert "largest free 0" in await two.bind("b")
     assert holder(api) == "two"

@@ -173,7 +173,7 @@ async def test_a_malformed_one_is_warned_of(api: FakeApi, caplog: pytest.LogCapt
     broken = {**left_by("aliyun.com"), "ALIYUN_COM_GPU_MEM_IDX": "first"}
     async with extender_of(api, dialect_node(), old(broken)):
         told = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told == ["not believed: pod default/old: ALIYUN_COM_GPU_MEM_IDX is 'first', not a number"]
+    assert told == ["wrong annotation: pod default/old: ALIYUN_COM_GPU_MEM_IDX is 'first', not a number"]
 
 
 async def test_nothing_is_answered_while_a_pod_cannot_be_read(api: FakeApi) -> None:

@@ -186,7 +186,7 @@ async def test_a_former_port_that_another_program_has_keeps_nobody_from_the_new_
 )
 async def test_half_of_mutual_tls_is_refused(given: tuple[str, ...]) -> None:
     code, _, stderr = await outcome(*(word for option in given for word in (option, "/x.pem")))
-    assert (code, "belong together" in stderr) == (2, True)
+    assert (code, "need each other" in stderr) == (2, True)
 
 
 async def test_with_tls_only_the_health_port_answers_without_a_certificate(

@@ -306,7 +306,7 @@ async def test_why_a_node_is_closed_is_logged_once(
     api.put(SHARE_NODES, share_node_json("n3"))
     await followed.wait_for("what came last", lambda: "n3" in followed.ledger.greatest[RESOURCE])
     assert [record.message for record in caplog.records if "takes no pods" in record.message] == [
-        "takes no pods: node(s) without a healthy GPU card"
+        "the node takes no pods: node(s) without a healthy GPU card"
     ]
 
 

@@ -117,4 +117,4 @@ async def test_a_version_that_no_test_ran_is_said_once(caplog: pytest.LogCapture
     operator = await settled(cluster)
     await settled(cluster, operator)
     (said,) = [line for line in caplog.messages if "v1.99.0" in line]
-    assert said == f"the API server is v1.99.0; this version is tested with Kubernetes {RANGE}"
+    assert said == f"the API server is v1.99.0; this version of gpushare is tested with Kubernetes {RANGE}"

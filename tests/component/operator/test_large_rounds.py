@@ -110,7 +110,7 @@ async def test_what_is_written_of_many_nodes_at_once_is_one_line_of_the_log(
     await converge(cluster)
     lines = [record.getMessage() for record in caplog.records]
     (line,) = [line for line in lines if "GPUShareNode gpu-" in line]
-    assert line.startswith("5 times ApplyShareNode, first and last: apply GPUShareNode gpu-0; apply")
+    assert line.startswith("ApplyShareNode done 5 times, first and last: apply GPUShareNode gpu-0; apply")
 
 
 async def test_a_node_has_its_share_node_and_its_labels_in_one_round(

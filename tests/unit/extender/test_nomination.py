@@ -70,7 +70,7 @@ class TestDoubtful:
 class TestGivenUp:
     def test_where_the_sum_would_do_and_no_card_does(self) -> None:
         assert reason(two_thirds_each()) == (
-            "the nomination of node n1 is given up, nothing that ends there makes enough room: " + REASON
+            "the nomination of node n1 is given up, the pods that end there do not free enough: " + REASON
         )
 
     @pytest.mark.parametrize("ending", ["x", "y"])

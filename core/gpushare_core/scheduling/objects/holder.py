@@ -111,9 +111,11 @@ def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
     """Returns ``update`` of a pod that is ``known`` as bound, with a message where one of them is wrong."""
     seen = update.holder
     if seen is not None and seen.node != known.node:
-        message = f"its annotation names node {seen.node}, and named {known.node} before: it counts on both"
+        message = (
+            f"its annotation names node {seen.node}, and named {known.node} before: its units count on both"
+        )
     elif seen is None and not (update.message or update.legacy):
-        message = "its annotation is gone: what it said counts until the pod is gone"
+        message = "its annotation is gone: the units that it named count until the pod is gone"
     else:
         return update
     return PodUpdate(update.uid, seen, f"pod {known.pod}: {message}")

@@ -36,7 +36,7 @@ def given_up_reason(
     if fits_once_gone(ledger, pod, request, node=node, ending=ending):
         return ""
     reason = ledger.unfit_reason(node, request).message
-    return f"the nomination of node {node} is given up, nothing that ends there makes enough room: {reason}"
+    return f"the nomination of node {node} is given up, the pods that end there do not free enough: {reason}"
 
 
 def fits_once_gone(

@@ -15,32 +15,42 @@ from gpushare_plugin.devices.card import PhysicalCard
 ALLOCATED, FREE = "allocated", "free"
 
 CARDS = Gauge("gpushare_cards", "Cards of the node.", ("node", "health"))
-UNITS = Gauge("gpushare_units", "Units of the node, by its status.", ("node", "resource", "state"))
-CONDITION = Gauge("gpushare_node_condition", "Of the GPUShareNode: 1 True, 0 False.", ("node", "type"))
-CARD_INFO = Gauge("gpushare_card_info", "Always 1; what a card is.", ("node", "card", "index", "model"))
-CARD_HEALTHY = Gauge("gpushare_card_healthy", "1 when nothing is wrong with the card.", ("node", "card"))
-CARD_MEMORY = Gauge("gpushare_card_memory_bytes", "What the card has.", ("node", "card"))
-CARD_USED = Gauge("gpushare_card_memory_used_bytes", "What is in use on the card.", ("node", "card"))
+UNITS = Gauge("gpushare_units", "Units of the node, as its GPUShareNode says.", ("node", "resource", "state"))
+CONDITION = Gauge(
+    "gpushare_node_condition", "Conditions of the GPUShareNode: 1 True, 0 False.", ("node", "type")
+)
+CARD_INFO = Gauge(
+    "gpushare_card_info", "Always 1; the labels describe the card.", ("node", "card", "index", "model")
+)
+CARD_HEALTHY = Gauge(
+    "gpushare_card_healthy", "1 if nothing is wrong with the card, else 0.", ("node", "card")
+)
+CARD_MEMORY = Gauge("gpushare_card_memory_bytes", "Memory of the card.", ("node", "card"))
+CARD_USED = Gauge("gpushare_card_memory_used_bytes", "Memory in use on the card.", ("node", "card"))
 CONTAINER_LABELS = ("node", "card", "namespace", "pod", "container")
 CONTAINER_USED = Gauge(
-    "gpushare_container_memory_used_bytes", "What a container has in use of a card.", CONTAINER_LABELS
+    "gpushare_container_memory_used_bytes", "Memory of the card that the container uses.", CONTAINER_LABELS
 )
 CONTAINER_REQUESTED = Gauge(
-    "gpushare_container_memory_requested_bytes", "What it asked for of the card.", CONTAINER_LABELS
+    "gpushare_container_memory_requested_bytes",
+    "Memory of the card that the container asked for.",
+    CONTAINER_LABELS,
 )
 CONTAINER_LIMIT = Gauge(
     "gpushare_container_memory_limit_bytes",
-    "What its isolation leaves a container of the card.",
+    "Memory of the card to which isolation limits the container.",
     CONTAINER_LABELS,
 )
 ISOLATION_IN_FORCE = Gauge(
     "gpushare_isolation_in_force",
-    "1 when a container is held to that limit, 0 when it is not.",
+    "1 if the container is held to its memory limit, 0 if it is not.",
     CONTAINER_LABELS,
 )
 MAX_CONTAINERS = 256
 """Of a node, those that use most. A kubelet takes 110 pods by default: two containers of each are fewer."""
-CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
+CARD_UNITS = Gauge(
+    "gpushare_card_units", "Units of the card, as the GPUShareNode says.", ("node", "card", "state")
+)
 NAMESPACE_UNITS = Gauge(
     "gpushare_namespace_units", "Units that the pods of a namespace hold.", ("node", "resource", "namespace")
 )

@@ -74,7 +74,7 @@ class XidEvents:
             except pynvml.NVMLError_Timeout:
                 return
             except pynvml.NVMLError as error:
-                self._log_problem(f"events were lost, following again: {error}")
+                self._log_problem(f"NVML lost events, watching again: {error}")
                 self.close()
                 return
             if event.eventType == pynvml.nvmlEventTypeXidCriticalError:

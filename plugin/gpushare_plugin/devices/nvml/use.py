@@ -46,5 +46,5 @@ class NvmlUse:
         try:
             return self._library.use(question) if self._library.is_open else Use(problem=NOT_ASKED)
         except Exception as error:  # neither the worker nor the process ends by what a driver answers
-            _log.exception("cannot read NVML's answer about use")
+            _log.exception("cannot read NVML's answer about memory in use")
             return Use(problem=driver_problem(UNKNOWN_ERROR, repr(error)))
