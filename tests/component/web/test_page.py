@@ -5,12 +5,16 @@ import json
 import time
 from typing import Any
 
+import pytest
+from aiohttp import web
 from tests.component.web.conftest import MARKUP, RACK
-from tests.component.web.served import served
+from tests.component.web.served import WITHIN, served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
 from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
 
+from gpushare_cli.web import server
+from gpushare_cli.web.server import PageServer
 from gpushare_core.kube.paths import PODS, POLICIES, SHARE_NODES
 
 PAGE_BYTES = 150 * 2**20
@@ -247,6 +251,19 @@ async def test_what_is_not_renewed_is_marked_as_old(tab: Tab, cluster: WebCluste
         assert alert == "Nothing new is heard", "a screen reader would say the age each second"
 
 
+async def test_figures_that_are_being_read_again_are_no_alarm(tab: Tab, cluster: WebCluster) -> None:
+    """Each page begins so where nobody has looked for a while."""
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}?demo=3")
+        await tab.until(READY)
+        for trouble, looks in (("Paused", ""), ("Late", "alarm")):
+            name = await tab.evaluate(
+                f"(() => {{ gpusharePage.cluster.parts.freshness.trouble = '{trouble}';"
+                " gpusharePage.freshness(); return document.getElementById('banner').className; })()"
+            )
+            assert name == looks
+
+
 async def test_dark_and_light_follow_the_system_until_one_is_chosen(tab: Tab, cluster: WebCluster) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     async with served(cluster) as page:
@@ -294,6 +311,103 @@ async def test_a_program_that_has_ended_is_shown(cluster: WebCluster, tab: Tab) 
         await tab.open(page.guard.url)
         await tab.until(READY)
     await tab.until("document.getElementById('banner').innerText.includes('Nobody answers')")
+
+
+async def test_a_page_too_many_asks_for_a_place_and_not_for_everything(
+    cluster: WebCluster, tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot of a large cluster is tens of megabytes."""
+    asked: list[str] = []
+    handle = PageServer.handle
+
+    async def noted(page: PageServer, request: web.BaseRequest) -> web.StreamResponse:
+        asked.append(request.path.rpartition("/")[2])
+        return await handle(page, request)
+
+    monkeypatch.setattr(PageServer, "handle", noted)
+    monkeypatch.setattr(server, "MAX_CLIENTS", 0)
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        await tab.until("document.getElementById('banner').innerText.includes('This page gets nothing')")
+        assert "Too many pages are open" in await tab.text("#banner")
+        async with asyncio.timeout(WITHIN):
+            while asked.count("events") < 3:  # noqa: ASYNC110  a number alone says it
+                await asyncio.sleep(0.05)
+        monkeypatch.setattr(server, "MAX_CLIENTS", 1)
+        await tab.until("document.getElementById('banner').hidden")
+        assert asked.count("snapshot") == 1
+
+
+async def test_a_browser_with_another_clock_sees_no_old_figures(cluster: WebCluster, tab: Tab) -> None:
+    """Such as one behind an SSH tunnel."""
+    ahead = "const now = Date.now; Date.now = () => now() + 600_000;"
+    await tab.send("Page.addScriptToEvaluateOnNewDocument", source=ahead)
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        await tab.evaluate("gpusharePage.freshness()")
+        assert await tab.text("#banner") == ""
+
+
+async def test_a_mistake_of_the_page_is_not_called_a_missing_answer(cluster: WebCluster, tab: Tab) -> None:
+    broken = "{ get: () => { throw new Error('broken'); } }"
+    script = f"Object.defineProperty(Intl.NumberFormat.prototype, 'format', {broken});"
+    await tab.send("Page.addScriptToEvaluateOnNewDocument", source=script)
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        async with asyncio.timeout(WITHIN):
+            await page.publication.wanted.wait()
+        assert await tab.text("#banner") == ""
+    assert "broken" in str(tab.complaints())
+
+
+async def test_a_command_is_not_broken_at_a_hyphen_and_says_when_it_is_copied(
+    cluster: WebCluster, tab: Tab
+) -> None:
+    async with served(cluster) as page:
+        await tab.resize(1280, 760)
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        lines = await tab.evaluate(
+            "[...document.querySelectorAll('#problems code span')].map((e) => e.getClientRects().length)"
+        )
+        assert set(lines) == {1}
+        await tab.evaluate("navigator.clipboard.writeText = async (text) => { globalThis.written = text; }")
+        await tab.click("#problems .copy")
+        assert await tab.text("#problems .copy") == "Copied"
+        page.publication.publish(problems=page.publication.state._parts["problems"][1] + b" ")
+        await asyncio.sleep(0.3)
+        assert await tab.text("#problems .copy") == "Copied", "though the list has come anew"
+        await tab.until("document.querySelector('#problems .copy').innerText === 'Copy'")
+        command = await tab.text("#problems code")
+        assert await tab.evaluate("globalThis.written") == command
+
+
+async def test_a_card_is_read_out_once(cluster: WebCluster, tab: Tab) -> None:
+    """What it uses changes every few seconds."""
+    live = "document.getElementById('detail').ariaLive"
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}#card=gpu-1/0")
+        await tab.until(READY)
+        cluster.put(
+            SHARE_NODES,
+            share_node_object("gpu-1", card(0, 16, share("team-a/train-1", 11), node="gpu-1")),
+        )
+        await tab.until("document.getElementById('detail').innerText.includes('11 of 16')")
+        assert await tab.evaluate(live) == "off"
+        await tab.evaluate("gpusharePage.go({ card: 'gpu-2/0' })")
+        assert await tab.evaluate(live) == "polite"
+
+
+async def test_a_program_that_has_ended_does_not_answer_why(cluster: WebCluster, tab: Tab) -> None:
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+    await tab.until("!document.getElementById('banner').hidden")
+    await tab.click('#waiting [data-pod="team-b/large"]')
+    await tab.until("document.querySelector('#detail .answer')")
+    assert "kubectl gpushare web does not answer" in await tab.text("#detail")
 
 
 async def redraws(tab: Tab) -> dict[str, float]:

@@ -345,8 +345,14 @@ async def test_what_is_no_http_is_not_said_in_the_terminal(
         for line in (b"GET /\xff HTTP/1.1", f"GET /{page.guard.token}/?{'x' * 20_000} HTTP/1.1".encode()):
             reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
             writer.write(line + b"\r\n\r\n")
-            assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+            async with asyncio.timeout(WITHIN):
+                head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+            assert head.partition("\r\n")[0].endswith(" 400 Bad Request")
+            for name, value in SECURITY_HEADERS.items():
+                assert f"\r\n{name}: {value}" in head
+            assert "x" * 10 not in body
             writer.close()
+            await writer.wait_closed()
     assert [record for record in caplog.records if record.exc_info] == []
 
 
@@ -360,6 +366,8 @@ async def test_a_mistake_of_ours_is_said_in_the_terminal(
         session.get(f"{page.guard.url}why?namespace=a&pod=b") as response,
     ):
         assert response.status == 500
+        for name, value in SECURITY_HEADERS.items():
+            assert response.headers[name] == value
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -187,8 +187,8 @@ class Drawing {
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
     context.fillStyle = theme.ink;
-    const isWide = context.measureText(column.title).width <= column.width;
-    const title = shown(isWide ? column.title : column.short);
+    const isWide = context.measureText(shown(column.title)).width <= column.width;
+    const title = isWide ? shown(column.title) : endOf(context, shown(column.short), column.width);
     context.fillText(title, column.x, column.y + 12);
     const width = context.measureText(title).width + 6;
     context.fillStyle = theme.muted;

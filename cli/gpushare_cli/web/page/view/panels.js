@@ -10,11 +10,13 @@ import { button, byId, el, shown } from "./dom.js";
  * @typedef {import("../state/model.js").Problem} Problem
  * @typedef {import("../state/model.js").WaitingPod} WaitingPod
  * @typedef {import("../state/demo.js").WhyAnswer} WhyAnswer
+ * @typedef {import("../feed.js").Link} Link
  */
 
 const MAX_WAITING = 300;
 /** So old figures are marked though nobody says that something is wrong: a round takes seconds. */
 const OLD_MILLISECONDS = 90_000;
+const COPIED_MILLISECONDS = 1500;
 const MAX_PLACES = 12;
 const MAX_UNREAD = 4;
 const GOES_ON = "The page goes on by itself when it answers.";
@@ -27,6 +29,19 @@ const TROUBLES = {
   Late: { title: "The API server has not answered yet", advice: GOES_ON },
   Paused: { title: "The figures are old", advice: "They are being read again." },
 };
+/** What is said where the program that serves the page gives nothing. */
+const LINKS = {
+  gone: {
+    title: "Nobody answers",
+    advice: "kubectl gpushare web has ended, or is not connected any more. Start it again, and open the address that it prints.",
+  },
+  refused: {
+    title: "This page gets nothing",
+    advice: "Too many pages are open: close some. Or kubectl gpushare web was started again: open the address that it has printed.",
+  },
+};
+/** What has been copied a moment ago: a list that is filled anew meanwhile says so as well. */
+let copiedLately = "";
 const PLURALS = new Map([["policy", "policies"]]);
 /** Kinds of problems that the map can show. */
 const PLACES = ["card", "node"];
@@ -64,21 +79,22 @@ export function showFigures(sums, cluster, isPart) {
 /**
  * Says when the figures are of, and why they are old.
  * @param {Cluster} cluster
- * @param {boolean} isGone whether the program that serves the page does not answer
+ * @param {Link} link
+ * @param {number} now milliseconds, by the clock of the figures
  */
-export function showFreshness(cluster, isGone) {
+export function showFreshness(cluster, link, now) {
   const { freshness, title } = cluster.parts;
   const banner = byId("banner", HTMLElement);
   const read = Date.parse(freshness.readAt);
   const time = Number.isNaN(read) ? "" : new Date(read).toLocaleTimeString("en-GB");
-  const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(Date.now() - read)} ago.`;
-  const isSilent = Date.now() - read > OLD_MILLISECONDS;
-  const isOld = isGone || isSilent || freshness.trouble !== "";
+  const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(now - read)} ago.`;
+  const isSilent = now - read > OLD_MILLISECONDS;
+  const isOld = link !== "" || isSilent || freshness.trouble !== "";
   document.body.classList.toggle("old", isOld);
-  byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
+  byId("asof", HTMLElement).textContent = isOld && time ? `of ${time}` : time;
   const trouble = TROUBLES[freshness.trouble] ?? TROUBLES.Unreachable;
-  const said = isGone
-    ? ["Nobody answers", old, "kubectl gpushare web has ended, or too many of its pages are open. Start it again.", ""]
+  const said = link
+    ? [LINKS[link].title, old, LINKS[link].advice, ""]
     : freshness.trouble
       ? [trouble.title, old, trouble.advice, freshness.message]
       : isSilent
@@ -87,7 +103,8 @@ export function showFreshness(cluster, isGone) {
           ? ["Not all could be read", "", unreadText(title.unread), ""]
           : null;
   banner.hidden = said === null;
-  banner.className = isOld ? "alarm" : "";
+  const isPaused = link === "" && freshness.trouble === "Paused";
+  banner.className = isOld && !isPaused ? "alarm" : "";
   if (said === null) return;
   const [heading, when, remedy, detail] = said;
   const text = JSON.stringify([heading, remedy, detail]);
@@ -114,9 +131,10 @@ function unreadText(sentences) {
  * @param {Cluster} cluster
  * @param {string} chosen namespace/name
  * @param {string} query words that a pod's name has to contain
+ * @param {number} now milliseconds
  * @param {(namespace: string, name: string) => void} onWhy
  */
-export function showWaiting(cluster, chosen, query, onWhy) {
+export function showWaiting(cluster, chosen, query, now, onWhy) {
   const { waiting, title } = cluster.parts;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
@@ -125,9 +143,9 @@ export function showWaiting(cluster, chosen, query, onWhy) {
   const section = byId("waiting", HTMLElement);
   const isIncomplete = title.incomplete.includes("waiting");
   const key = JSON.stringify([waiting.total, chosen, seen, isIncomplete]);
-  if (section.dataset.key === key) return showAges(section, seen);
+  if (section.dataset.key === key) return showAges(section, seen, now);
   section.dataset.key = key;
-  const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
+  const items = seen.map((pod) => waitingItem(pod, chosen, now, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
     head("waiting-title", "Waiting", atLeast(waiting.total, isIncomplete)),
@@ -140,10 +158,11 @@ export function showWaiting(cluster, chosen, query, onWhy) {
  * Elements stay: one that is replaced between press and release of a button gets no click.
  * @param {HTMLElement} section
  * @param {WaitingPod[]} pods
+ * @param {number} now milliseconds
  */
-function showAges(section, pods) {
+function showAges(section, pods, now) {
   section.querySelectorAll(".age").forEach((age, at) => {
-    const text = ageSince(pods[at]?.since ?? "", Date.now());
+    const text = ageSince(pods[at]?.since ?? "", now);
     if (age.textContent !== text) age.textContent = text;
   });
 }
@@ -151,9 +170,10 @@ function showAges(section, pods) {
 /**
  * @param {WaitingPod} pod
  * @param {string} chosen
+ * @param {number} now milliseconds
  * @param {(namespace: string, name: string) => void} onWhy
  */
-function waitingItem(pod, chosen, onWhy) {
+function waitingItem(pod, chosen, now, onWhy) {
   const asks = Object.entries(pod.asks ?? {}).map(([name, units]) => `${units ?? "?"} ${name.replace("gpushare.io/", "")}`);
   const isChosen = chosen === `${pod.namespace}/${pod.name}`;
   const made = el(
@@ -161,7 +181,7 @@ function waitingItem(pod, chosen, onWhy) {
     { type: "button", "aria-pressed": String(isChosen), title: pod.reason ? shown(pod.reason) : null, "data-pod": `${pod.namespace}/${pod.name}` },
     el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
     el("span", { class: "amount" }, asks.join(", ")),
-    el("span", { class: "age" }, ageSince(pod.since ?? "", Date.now())),
+    el("span", { class: "age" }, ageSince(pod.since ?? "", now)),
   );
   made.addEventListener("click", () => onWhy(pod.namespace, pod.name));
   return el("li", {}, made);
@@ -238,8 +258,13 @@ export function showCard(card, onWhy, onClose) {
     made.addEventListener("click", () => onWhy(holder.namespace, holder.name));
     return el("li", {}, made);
   });
+  const title = `${card.node.name}, card ${card.index}`;
+  const section = byId("detail", HTMLElement);
+  // What the card uses changes all the time: a screen reader would read all of it each time.
+  section.setAttribute("aria-live", section.dataset.of === title ? "off" : "polite");
+  section.dataset.of = title;
   replaceKept("detail", [
-    closing(`${card.node.name}, card ${card.index}`, onClose),
+    closing(title, onClose),
     ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, `${card.state}${card.reason ? `: ${card.reason}` : ""}`)]),
     el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     el("h3", {}, holders.length ? `Pods: ${holders.length}` : "Nobody holds anything of it."),
@@ -264,6 +289,9 @@ export function showWhy(pod, answer, onClose, onAgain) {
     parts.push(...answer.lines.map(whyLine));
   }
   parts.push(button("Ask again", () => answer !== null && onAgain(), { class: "quiet" }));
+  const section = byId("detail", HTMLElement);
+  section.setAttribute("aria-live", "polite");
+  section.dataset.of = pod;
   replaceKept("detail", parts);
 }
 
@@ -275,7 +303,9 @@ function whyLine(line) {
 }
 
 export function hideDetail() {
-  byId("detail", HTMLElement).hidden = true;
+  const section = byId("detail", HTMLElement);
+  section.hidden = true;
+  section.dataset.of = "";
 }
 
 /**
@@ -299,9 +329,25 @@ function head(id, title, count) {
 
 /** @param {string} text some have several lines */
 function command(text) {
-  const lines = document.createTextNode(text.split("\n").map(shown).join("\n"));
-  const copy = button("Copy", () => void navigator.clipboard.writeText(text), { class: "copy", "aria-label": `Copy ${text}` });
-  return el("div", { class: "command" }, el("code", {}, lines), copy);
+  // A word is one box, which is not broken at a hyphen: --dry-run.
+  const words = text.split(/(\s+)/).map((part) => (part.trim() ? el("span", {}, part) : document.createTextNode(part)));
+  const copy = button(text === copiedLately ? "Copied" : "Copy", () => void copied(copy, text), { class: "copy", "aria-label": `Copy ${text}` });
+  return el("div", { class: "command" }, el("code", {}, ...words), copy);
+}
+
+/**
+ * Copies, and says so for a moment.
+ * @param {HTMLButtonElement} copy
+ * @param {string} text
+ */
+async function copied(copy, text) {
+  await navigator.clipboard.writeText(text);
+  copiedLately = text;
+  copy.textContent = "Copied";
+  setTimeout(() => {
+    copiedLately = "";
+    copy.textContent = "Copy";
+  }, COPIED_MILLISECONDS);
 }
 
 /**
