@@ -170,7 +170,8 @@ def _text(status: HTTPStatus, text: str) -> web.Response:
 
 
 class PageConnection(web.RequestHandler):
-    """Answers what is no HTTP, and mistakes of ours, with the headers of every response."""
+    """Answers what is no HTTP, and mistakes of ours, with the headers of every response. Of the first it says
+    nothing in the terminal: anybody on this machine can send it, and the token may be in it."""
 
     __slots__ = ()
 
@@ -181,8 +182,6 @@ class PageConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Says nothing in the terminal of what is no HTTP: anybody on this machine can send it, and the token
-        may be in it."""
         if isinstance(exc, HttpProcessingError):
             response = _text(HTTPStatus.BAD_REQUEST, "this is no request that a browser sends")
             response.force_close()
@@ -197,8 +196,9 @@ class PageConnections(web.Server):
         return PageConnection(
             self,
             loop=asyncio.get_running_loop(),
-            access_log=None,
+            access_log=None,  # type: ignore[arg-type]  # which has the token in it; web.Server takes it as well
             keepalive_timeout=SILENT_SECONDS,
+            auto_decompress=False,  # nobody reads a body, and to unpack one may fail
         )
 
 

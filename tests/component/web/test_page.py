@@ -1,6 +1,7 @@
 """The page in a real browser: what is seen, clicked and typed, and what it costs."""
 
 import asyncio
+import itertools
 import json
 import time
 from typing import Any
@@ -382,6 +383,47 @@ async def test_a_command_is_not_broken_at_a_hyphen_and_says_when_it_is_copied(
         await tab.until("document.querySelector('#problems .copy').innerText === 'Copy'")
         command = await tab.text("#problems code")
         assert await tab.evaluate("globalThis.written") == command
+
+
+async def test_a_list_of_some_pods_says_of_how_many(cluster: WebCluster, tab: Tab) -> None:
+    cluster.put(PODS, pending_pod_object("team-c/other", 17))
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}#query=team-c")
+        await tab.until(READY)
+        assert await tab.text("#waiting-title") == "Waiting 1 of 2"
+        await tab.evaluate("gpusharePage.go({ query: '' })")
+        assert await tab.text("#waiting-title") == "Waiting 2"
+
+
+async def test_a_narrow_window_shows_all_of_the_page(cluster: WebCluster, tab: Tab) -> None:
+    """One below the other, and why above the map, where it is seen though the pod was clicked far below."""
+    heights = (
+        "['#map, #table', '#waiting .list', '#problems .list'].map((each) =>"
+        " [...document.querySelectorAll(each)].filter((e) => !e.hidden)[0].getBoundingClientRect())"
+        ".map((box) => [box.top + scrollY, box.height])"
+    )
+    async with served(cluster) as page:
+        await tab.resize(400, 900)
+        for view in ("map", "table"):
+            await tab.open("about:blank")
+            await tab.open(f"{page.guard.url}#view={view}")
+            await tab.until(READY)
+            boxes = await tab.evaluate(heights)
+            assert all(20 < height < 700 for _, height in boxes), boxes
+            content = await tab.evaluate("document.getElementById('spacer').offsetHeight")
+            assert view == "table" or boxes[0][1] == content, "nothing below it is empty"
+            assert boxes == sorted(boxes), "in this order"
+            assert all(top + height <= after for (top, height), (after, _) in itertools.pairwise(boxes)), (
+                boxes
+            )
+            await tab.click('#waiting [data-pod="team-b/large"]')
+            await tab.until("document.querySelector('#detail .answer')")
+            top, height = await tab.evaluate(
+                "(({ top, height }) => [top, height])"
+                "(document.querySelector('#detail').getBoundingClientRect())"
+            )
+            assert (-1 <= top < 450, height > 200) == (True, True), (top, height)
+        assert await tab.evaluate("document.documentElement.scrollWidth") == 400
 
 
 async def test_a_card_is_read_out_once(cluster: WebCluster, tab: Tab) -> None:

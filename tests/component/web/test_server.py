@@ -291,7 +291,7 @@ async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) 
         parts = json.loads((await get(page, "snapshot"))[1])["parts"]
         assert parts["title"]["incomplete"] == ["waiting", "problems"]
         assert parts["waiting"]["total"] == 0
-        assert any("pods that wait could not be read" in text for text in parts["title"]["unread"])
+        assert "Pods that wait could not be read: refused." in parts["title"]["unread"]
         cluster.forbidden = frozenset({POLICIES})
         async with stream(page) as messages:
             message = await messages.until_part("title", "incomplete", ["problems"])
@@ -353,6 +353,22 @@ async def test_what_is_no_http_is_not_said_in_the_terminal(
             assert "x" * 10 not in body
             writer.close()
             await writer.wait_closed()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_a_body_that_cannot_be_unpacked_is_not_said_in_the_terminal(
+    cluster: WebCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(cluster) as page:
+        reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
+        head = f"Host: {page.guard.host}\r\nContent-Encoding: gzip\r\nContent-Length: 4"
+        writer.write(f"POST / HTTP/1.1\r\n{head}\r\n\r\nabcd".encode())
+        async with asyncio.timeout(WITHIN):
+            assert b"404 Not Found" in await reader.readline()
+            writer.write_eof()
+            await reader.read()
+        writer.close()
+        await writer.wait_closed()
     assert [record for record in caplog.records if record.exc_info] == []
 
 

@@ -47,7 +47,7 @@ function drawLetter(context, theme, look, { x, y, width, height }) {
   const [cx, cy] = [x + width / 2, y + height / 2 + 0.5];
   if (look.pattern || look.level < 0.6) {
     context.strokeStyle = theme.paper;
-    context.lineWidth = 3;
+    context.lineWidth = 4;
     context.lineJoin = "round";
     context.strokeText(look.letter, cx, cy);
     context.fillStyle = theme.ink;

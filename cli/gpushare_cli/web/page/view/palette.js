@@ -19,7 +19,7 @@ export const LIGHT = {
   muted: "#6a6c74",
   news: "#0f9d8a",
   ramp: ["#e9e6de", "#d3dcea", "#b7c8e2", "#97b0d7", "#7796c8", "#597bb6", "#3f619f", "#2a4884", "#172f63"],
-  unknown: "#d9d5cb",
+  unknown: "#c9c4b6",
   ok: "#8fb3a3",
   sick: "#c23a2b",
   cordoned: "#b5791a",

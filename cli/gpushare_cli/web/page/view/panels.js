@@ -54,6 +54,7 @@ const PLACES = ["card", "node"];
 export function showFigures(sums, cluster, isPart) {
   const { waiting, problems, title } = cluster.parts;
   const isRead = cluster.version > 0;
+  const isIncomplete = title.incomplete.includes("problems");
   const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const held = sums.unit
     ? [`${number(sums.held)}/${number(sums.units)}`, `units of ${sums.unit} held, ${percent(sums.held, sums.units)}`]
@@ -68,7 +69,7 @@ export function showFigures(sums, cluster, isPart) {
     [isRead ? number(sums.cards) : "?", where, ""],
     [isRead ? held[0] : "?", isRead ? held[1] : "held", ""],
     [atLeast(waiting.total, title.incomplete.includes("waiting")), waiting.total === 1 ? "pod waits" : "pods wait", ""],
-    [atLeast(wrong, title.incomplete.includes("problems")), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
+    [atLeast(wrong, isIncomplete), wrong === 1 && !isIncomplete ? "problem" : "problems", wrong ? "bad" : ""],
   ];
   byId("figures", HTMLElement).replaceChildren(
     ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dt", {}, name), el("dd", {}, value))),
@@ -142,13 +143,15 @@ export function showWaiting(cluster, chosen, query, now, onWhy) {
   const seen = pods.slice(0, MAX_WAITING);
   const section = byId("waiting", HTMLElement);
   const isIncomplete = title.incomplete.includes("waiting");
-  const key = JSON.stringify([waiting.total, chosen, seen, isIncomplete]);
+  const total = atLeast(waiting.total, isIncomplete);
+  const count = pods === waiting.pods ? total : `${number(pods.length)} of ${total}`;
+  const key = JSON.stringify([count, chosen, seen]);
   if (section.dataset.key === key) return showAges(section, seen, now);
   section.dataset.key = key;
   const items = seen.map((pod) => waitingItem(pod, chosen, now, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
-    head("waiting-title", "Waiting", atLeast(waiting.total, isIncomplete)),
+    head("waiting-title", "Waiting", count),
     items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known which pods wait." : "No pod waits for a card."),
     ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
@@ -259,11 +262,9 @@ export function showCard(card, onWhy, onClose) {
     return el("li", {}, made);
   });
   const title = `${card.node.name}, card ${card.index}`;
-  const section = byId("detail", HTMLElement);
   // What the card uses changes all the time: a screen reader would read all of it each time.
-  section.setAttribute("aria-live", section.dataset.of === title ? "off" : "polite");
-  section.dataset.of = title;
-  replaceKept("detail", [
+  byId("detail", HTMLElement).setAttribute("aria-live", isShown(title) ? "off" : "polite");
+  showDetail(title, [
     closing(title, onClose),
     ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, `${card.state}${card.reason ? `: ${card.reason}` : ""}`)]),
     el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
@@ -289,10 +290,8 @@ export function showWhy(pod, answer, onClose, onAgain) {
     parts.push(...answer.lines.map(whyLine));
   }
   parts.push(button("Ask again", () => answer !== null && onAgain(), { class: "quiet" }));
-  const section = byId("detail", HTMLElement);
-  section.setAttribute("aria-live", "polite");
-  section.dataset.of = pod;
-  replaceKept("detail", parts);
+  byId("detail", HTMLElement).setAttribute("aria-live", "polite");
+  showDetail(pod, parts);
 }
 
 /** @param {import("../state/demo.js").WhyLine} line */
@@ -300,6 +299,24 @@ function whyLine(line) {
   if (line.kind === "heading") return el("h3", {}, line.text);
   if (line.kind === "command") return command(line.text);
   return el("p", { class: line.indent ? "line more" : "line" }, line.text);
+}
+
+/** @param {string} subject */
+function isShown(subject) {
+  return byId("detail", HTMLElement).dataset.of === subject;
+}
+
+/**
+ * In a narrow window it stands above the map, and what was clicked may be far below.
+ * @param {string} subject
+ * @param {Node[]} parts
+ */
+function showDetail(subject, parts) {
+  const isNew = !isShown(subject);
+  const section = byId("detail", HTMLElement);
+  section.dataset.of = subject;
+  replaceKept("detail", parts);
+  if (isNew) section.scrollIntoView({ block: "nearest" });
 }
 
 export function hideDetail() {
