@@ -140,7 +140,7 @@ async def test_where_nobody_looks_nothing_is_followed(cluster: WebCluster) -> No
 async def test_facts_of_nodes_are_gone_when_rows_are_made(
     cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 5,000 nodes both together would be a third of the memory that the command takes."""
+    """Both together of 5,000 nodes would take memory for nothing."""
     samples, kept = _node_states(), []
 
     def noted(reading: PageReading, before: Mapping[str, PageRow]) -> dict[str, PageRow]:
