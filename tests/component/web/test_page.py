@@ -217,6 +217,23 @@ async def test_a_row_of_the_table_stays_while_others_change(tab: Tab, cluster: W
         await tab.until("document.querySelector('.scroll').scrollTop < 1000")
 
 
+async def test_the_table_needs_no_scrolling_to_the_side(tab: Tab, cluster: WebCluster) -> None:
+    async with served(cluster) as page:
+        await tab.resize(1440, 900)
+        await tab.open(f"{page.guard.url}?demo=40#view=table")
+        await tab.until(READY)
+        beyond = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
+        assert await tab.evaluate(f"{beyond}(document.querySelector('.scroll'))") == 0
+
+
+async def test_a_made_up_cluster_has_a_size_that_a_browser_can_show(tab: Tab, cluster: WebCluster) -> None:
+    async with served(cluster) as page:
+        for asked, count in (("-5", 1), ("2.9", 2), ("1e12", 20_000)):
+            await tab.open(f"{page.guard.url}?demo={asked}")
+            await tab.until(READY)
+            assert await tab.evaluate("gpusharePage.cluster.nodes.size") == count
+
+
 async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: WebCluster) -> None:
     """A browser makes six to an address: a seventh page would show nothing."""
     see = (
@@ -285,8 +302,16 @@ async def test_an_expired_login_is_shown_and_goes_away(cluster: WebCluster, tab:
         await tab.open(page.guard.url)
         await tab.until(READY)
         assert await tab.evaluate("document.getElementById('banner').hidden")
+        await tab.click('#waiting [data-pod="team-b/large"]')
+        await tab.until("document.querySelector('#detail .answer')")
         cluster.refused = 401
         await tab.until("document.getElementById('banner').innerText.includes('The login has expired')")
+        faint = (
+            "['#detail', '#waiting', '#stage'].map((each) => { let found = 1;"
+            " for (let e = document.querySelector(each); e; e = e.parentElement)"
+            " found *= Number(getComputedStyle(e).opacity); return found < 1; })"
+        )
+        assert await tab.evaluate(faint) == [False, True, True], "why was answered by the cluster itself"
         said = await tab.text("#banner")
         assert "Figures are of" in said
         assert "Log in again" in said
