@@ -10,7 +10,7 @@ from typing import Never
 
 import msgspec
 
-from gpushare_cli.decide.status import StatusReport, status_report
+from gpushare_cli.decide.status import status_report
 from gpushare_cli.decide.web.node_rows import PageRow, node_rows, unread_rows
 from gpushare_cli.decide.web.page_lists import (
     Freshness,
@@ -122,30 +122,31 @@ class Gathering:
             await self.publication.wanted.wait()
 
     async def _round(self) -> None:
-        found = await self.reader.read()
-        rows, report = await asyncio.to_thread(self._decided, found)
-        self._rows, self._freshness = rows, Freshness(read_at=rfc3339(self.now()))
-        self.publication.share_nodes = found.reading.nodes
-        self.publication.publish(
-            {name: row.text for name, row in rows.items()},
-            title=encode(self._title(found)),
-            waiting=encode(waiting_list(found.facts.waiting, found.reading.cluster.pending)),
-            problems=encode([*map(page_problem, report.problems)]),
-            freshness=encode(self._freshness),
-        )
+        await self._read_and_publish()
         give_back()
 
-    def _decided(self, found: PageRound) -> tuple[dict[str, PageRow], StatusReport]:
-        return node_rows(found.reading, self._rows), status_report(found.facts)
-
-    def _title(self, found: PageRound) -> PageTitle:
-        return PageTitle(
+    async def _read_and_publish(self) -> None:
+        found = await self.reader.read()
+        freshness = Freshness(read_at=rfc3339(self.now()))
+        reading, unread, incomplete = found.reading, found.unread, incomplete_parts(found.facts)
+        lists = await asyncio.to_thread(_lists, found)
+        del found  # else the facts of 5,000 nodes would be in memory while their rows are made
+        self._rows = await asyncio.to_thread(node_rows, reading, self._rows)
+        title = PageTitle(
             server=self.server,
             version=VERSION,
-            group_labels=[*found.reading.group_labels],
+            group_labels=[*reading.group_labels],
             rack_label=self.rack_label,
-            unread=[*found.unread, *unread_rows(self._rows)],
-            incomplete=incomplete_parts(found.facts),
+            unread=[*unread, *unread_rows(self._rows)],
+            incomplete=incomplete,
+        )
+        self._freshness = freshness
+        self.publication.share_nodes = reading.nodes
+        self.publication.publish(
+            {name: row.text for name, row in self._rows.items()},
+            title=encode(title),
+            freshness=encode(freshness),
+            **lists,
         )
 
     def _publish_late(self) -> None:
@@ -160,6 +161,14 @@ class Gathering:
         self._freshness = Freshness(read_at=self._freshness.read_at, trouble=trouble, message=message)
         self.publication.share_nodes = None
         self.publication.publish(freshness=encode(self._freshness))
+
+
+def _lists(found: PageRound) -> Mapping[str, bytes]:
+    """Returns what stands beside the map, as JSON."""
+    return {
+        "waiting": encode(waiting_list(found.facts.waiting, found.reading.cluster.pending)),
+        "problems": encode([*map(page_problem, status_report(found.facts).problems)]),
+    }
 
 
 def trouble_of(error: BaseException | None) -> Trouble:

@@ -1,7 +1,6 @@
 """The server: a snapshot, a stream of changes, ``why``, and the files of the page."""
 
 import asyncio
-import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -170,16 +169,37 @@ def _text(status: HTTPStatus, text: str) -> web.Response:
     return web.Response(status=status, body=f"{text}\n".encode(), headers=headers)
 
 
-def _mistakes_logger() -> logging.Logger:
-    """Returns one for mistakes of ours: anybody on this machine can send what is no HTTP, and the token may
-    be in it."""
-    logger = logging.getLogger(__name__)
-    logger.addFilter(_is_mistake)
-    return logger
+class PageConnection(web.RequestHandler):
+    """Answers what is no HTTP, and mistakes of ours, with the headers of every response. Of the first it says
+    nothing in the terminal: anybody on this machine can send it, and the token may be in it."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if isinstance(exc, HttpProcessingError):
+            response = _text(HTTPStatus.BAD_REQUEST, "this is no request that a browser sends")
+            response.force_close()
+            return response
+        mistake = super().handle_error(request, status, exc, message)
+        mistake.headers.update(SECURITY_HEADERS)
+        return mistake
 
 
-def _is_mistake(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+class PageConnections(web.Server):
+    def __call__(self) -> PageConnection:
+        return PageConnection(
+            self,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # which has the token in it; web.Server takes it as well
+            keepalive_timeout=SILENT_SECONDS,
+            auto_decompress=False,  # nobody reads a body, and to unpack one may fail
+        )
 
 
 @asynccontextmanager
@@ -193,14 +213,8 @@ async def serving(
     """
     guard = RequestGuard(secrets.token_urlsafe(TOKEN_BYTES), port)
     page = PageServer(client=client, publication=publication, guard=guard, now=now)
-    server = web.Server(
-        page.handle,
-        access_log=None,
-        logger=_mistakes_logger(),
-        handler_cancellation=True,
-        keepalive_timeout=SILENT_SECONDS,
-    )
-    runner = web.ServerRunner(server, shutdown_timeout=0.1)
+    connections = PageConnections(page.handle, handler_cancellation=True)
+    runner = web.ServerRunner(connections, shutdown_timeout=0.1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, ADDRESS, port)

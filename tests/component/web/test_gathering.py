@@ -3,13 +3,15 @@
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from tests.component.web.served import WITHIN
+from tests.component.web.served import WITHIN, served
 from tests.fakes.web_cluster import WebCluster
 from tests.samples.shared_cards import card, share, share_node_object
 
+from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.web.node_rows import PageReading, PageRow, node_rows
 from gpushare_cli.errors import CannotLookError
 from gpushare_cli.gather.web import followed_nodes
 from gpushare_cli.gather.web.followed_nodes import FollowedNodes, NamedRaw
@@ -133,6 +135,27 @@ async def test_where_nobody_looks_nothing_is_followed(cluster: WebCluster) -> No
         running.cancel()
         await asyncio.wait({running})
         await reader.close()
+
+
+async def test_facts_of_nodes_are_gone_when_rows_are_made(
+    cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both together of 5,000 nodes would take memory for nothing."""
+    samples, kept = _node_states(), []
+
+    def noted(reading: PageReading, before: Mapping[str, PageRow]) -> dict[str, PageRow]:
+        kept.append(_node_states() - samples)
+        return node_rows(reading, before)
+
+    monkeypatch.setattr("gpushare_cli.web.gathering.node_rows", noted)
+    async with served(cluster):
+        assert kept[0] == 0
+
+
+def _node_states() -> int:
+    """Returns how many of them are in memory."""
+    gc.collect()
+    return sum(isinstance(found, NodeState) for found in gc.get_objects())
 
 
 async def test_what_was_computed_while_nobody_looked_makes_no_pause(

@@ -1,11 +1,12 @@
 """The page in a real browser: what is seen, clicked and typed, and what it costs."""
 
 import asyncio
+import itertools
 import json
-import time
 from typing import Any
 
 from tests.component.web.conftest import MARKUP, RACK
+from tests.component.web.seen import READY, figures
 from tests.component.web.served import served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
@@ -204,39 +205,21 @@ async def test_a_row_of_the_table_stays_while_others_change(tab: Tab, cluster: W
         await tab.until("document.querySelector('.scroll').scrollTop < 1000")
 
 
-async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: WebCluster) -> None:
-    """A browser makes six to an address: a seventh page would show nothing."""
-    see = (
-        "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
-    )
-    see += " document.dispatchEvent(new Event('visibilitychange')); }"
+async def test_the_table_needs_no_scrolling_to_the_side(tab: Tab, cluster: WebCluster) -> None:
     async with served(cluster) as page:
-        await tab.open(page.guard.url)
+        await tab.resize(1440, 900)
+        await tab.open(f"{page.guard.url}?demo=40#view=table")
         await tab.until(READY)
-        async with asyncio.timeout(10):
-            await page.publication.wanted.wait()
-        await tab.evaluate(f"({see})(true)")
-        async with asyncio.timeout(30):
-            while page.publication.wanted.is_set():
-                page.publication.publish(extra=str(time.monotonic()).encode())
-                await asyncio.sleep(0.05)
-        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
-        await tab.evaluate(f"({see})(false)")
-        await tab.until("document.querySelector('#figures').innerText.includes('11/48')", within=10)
-        assert await tab.evaluate("document.getElementById('banner').hidden")
-        assert tab.complaints() == []
+        beyond = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)"
+        assert await tab.evaluate(f"{beyond}(document.querySelector('.scroll'))") == 0
 
 
-async def test_what_is_not_renewed_is_marked_as_old(tab: Tab, cluster: WebCluster) -> None:
+async def test_a_made_up_cluster_has_a_size_that_a_browser_can_show(tab: Tab, cluster: WebCluster) -> None:
     async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
-        assert await tab.evaluate("document.getElementById('banner').hidden")
-        await tab.evaluate("(() => { const now = Date.now; Date.now = () => now() + 120_000; })()")
-        await tab.until("document.getElementById('banner').innerText.includes('Nothing new is heard')")
-        assert "Figures are of" in await tab.text("#banner")
-        alert = await tab.text("[role=alert]")
-        assert alert == "Nothing new is heard", "a screen reader would say the age each second"
+        for asked, count in (("-5", 1), ("2.9", 2), ("1e12", 20_000)):
+            await tab.open(f"{page.guard.url}?demo={asked}")
+            await tab.until(READY)
+            assert await tab.evaluate("gpusharePage.cluster.nodes.size") == count
 
 
 async def test_dark_and_light_follow_the_system_until_one_is_chosen(tab: Tab, cluster: WebCluster) -> None:
@@ -254,38 +237,83 @@ async def test_dark_and_light_follow_the_system_until_one_is_chosen(tab: Tab, cl
         assert await tab.evaluate(paper) == light
 
 
-async def test_an_expired_login_is_shown_and_goes_away(cluster: WebCluster, tab: Tab) -> None:
+async def test_a_command_is_not_broken_at_a_hyphen_and_says_when_it_is_copied(
+    cluster: WebCluster, tab: Tab
+) -> None:
     async with served(cluster) as page:
+        await tab.resize(1280, 760)
         await tab.open(page.guard.url)
         await tab.until(READY)
-        assert await tab.evaluate("document.getElementById('banner').hidden")
-        cluster.refused = 401
-        await tab.until("document.getElementById('banner').innerText.includes('The login has expired')")
-        said = await tab.text("#banner")
-        assert "Figures are of" in said
-        assert "Log in again" in said
-        assert (await figures(tab))[1].startswith("10/48"), "they stay"
-        cluster.refused = 0
-        await tab.until("document.getElementById('banner').hidden")
+        lines = await tab.evaluate(
+            "[...document.querySelectorAll('#problems code span')].map((e) => e.getClientRects().length)"
+        )
+        assert set(lines) == {1}
+        await tab.evaluate("navigator.clipboard.writeText = async (text) => { globalThis.written = text; }")
+        await tab.click("#problems .copy")
+        assert await tab.text("#problems .copy") == "Copied"
+        page.publication.publish(problems=page.publication.state._parts["problems"][1] + b" ")
+        await asyncio.sleep(0.3)
+        assert await tab.text("#problems .copy") == "Copied", "though the list has come anew"
+        await tab.until("document.querySelector('#problems .copy').innerText === 'Copy'")
+        command = await tab.text("#problems code")
+        assert await tab.evaluate("globalThis.written") == command
 
 
-async def test_an_api_server_that_is_gone_is_shown_and_comes_back(cluster: WebCluster, tab: Tab) -> None:
+async def test_a_list_of_some_pods_says_of_how_many(cluster: WebCluster, tab: Tab) -> None:
+    cluster.put(PODS, pending_pod_object("team-c/other", 17))
     async with served(cluster) as page:
-        await tab.open(page.guard.url)
+        await tab.open(f"{page.guard.url}#query=team-c")
         await tab.until(READY)
-        await cluster.stop()
-        await tab.until("document.getElementById('banner').innerText.includes('is not reached')")
-        cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
-        await cluster.start()
-        await tab.until("document.getElementById('banner').hidden")
-        await tab.until("document.querySelector('#figures').innerText.includes('11/48')")
+        assert await tab.text("#waiting-title") == "Waiting 1 of 2"
+        await tab.evaluate("gpusharePage.go({ query: '' })")
+        assert await tab.text("#waiting-title") == "Waiting 2"
 
 
-async def test_a_program_that_has_ended_is_shown(cluster: WebCluster, tab: Tab) -> None:
+async def test_a_narrow_window_shows_all_of_the_page(cluster: WebCluster, tab: Tab) -> None:
+    """One below the other, and why above the map, where it is seen though the pod was clicked far below."""
+    heights = (
+        "['#map, #table', '#waiting .list', '#problems .list'].map((each) =>"
+        " [...document.querySelectorAll(each)].filter((e) => !e.hidden)[0].getBoundingClientRect())"
+        ".map((box) => [box.top + scrollY, box.height])"
+    )
     async with served(cluster) as page:
-        await tab.open(page.guard.url)
+        await tab.resize(400, 900)
+        for view in ("map", "table"):
+            await tab.open("about:blank")
+            await tab.open(f"{page.guard.url}#view={view}")
+            await tab.until(READY)
+            boxes = await tab.evaluate(heights)
+            assert all(20 < height < 700 for _, height in boxes), boxes
+            content = await tab.evaluate("document.getElementById('spacer').offsetHeight")
+            assert view == "table" or boxes[0][1] == content, "nothing below it is empty"
+            assert boxes == sorted(boxes), "in this order"
+            assert all(top + height <= after for (top, height), (after, _) in itertools.pairwise(boxes)), (
+                boxes
+            )
+            await tab.click('#waiting [data-pod="team-b/large"]')
+            await tab.until("document.querySelector('#detail .answer')")
+            top, height = await tab.evaluate(
+                "(({ top, height }) => [top, height])"
+                "(document.querySelector('#detail').getBoundingClientRect())"
+            )
+            assert (-1 <= top < 450, height > 200) == (True, True), (top, height)
+        assert await tab.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_a_card_is_read_out_once(cluster: WebCluster, tab: Tab) -> None:
+    """What it uses changes every few seconds."""
+    live = "document.getElementById('detail').ariaLive"
+    async with served(cluster) as page:
+        await tab.open(f"{page.guard.url}#card=gpu-1/0")
         await tab.until(READY)
-    await tab.until("document.getElementById('banner').innerText.includes('Nobody answers')")
+        cluster.put(
+            SHARE_NODES,
+            share_node_object("gpu-1", card(0, 16, share("team-a/train-1", 11), node="gpu-1")),
+        )
+        await tab.until("document.getElementById('detail').innerText.includes('11 of 16')")
+        assert await tab.evaluate(live) == "off"
+        await tab.evaluate("gpusharePage.go({ card: 'gpu-2/0' })")
+        assert await tab.evaluate(live) == "polite"
 
 
 async def test_five_thousand_nodes_fit_the_window_and_the_memory(cluster: WebCluster, tab: Tab) -> None:

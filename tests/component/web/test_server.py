@@ -291,7 +291,7 @@ async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) 
         parts = json.loads((await get(page, "snapshot"))[1])["parts"]
         assert parts["title"]["incomplete"] == ["waiting", "problems"]
         assert parts["waiting"]["total"] == 0
-        assert any("pods that wait could not be read" in text for text in parts["title"]["unread"])
+        assert "Pods that wait could not be read: refused." in parts["title"]["unread"]
         cluster.forbidden = frozenset({POLICIES})
         async with stream(page) as messages:
             message = await messages.until_part("title", "incomplete", ["problems"])
@@ -345,8 +345,30 @@ async def test_what_is_no_http_is_not_said_in_the_terminal(
         for line in (b"GET /\xff HTTP/1.1", f"GET /{page.guard.token}/?{'x' * 20_000} HTTP/1.1".encode()):
             reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
             writer.write(line + b"\r\n\r\n")
-            assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+            async with asyncio.timeout(WITHIN):
+                head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+            assert head.partition("\r\n")[0].endswith(" 400 Bad Request")
+            for name, value in SECURITY_HEADERS.items():
+                assert f"\r\n{name}: {value}" in head
+            assert "x" * 10 not in body
             writer.close()
+            await writer.wait_closed()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def test_a_body_that_cannot_be_unpacked_is_not_said_in_the_terminal(
+    cluster: WebCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(cluster) as page:
+        reader, writer = await asyncio.open_connection("127.0.0.1", page.guard.port)
+        head = f"Host: {page.guard.host}\r\nContent-Encoding: gzip\r\nContent-Length: 4"
+        writer.write(f"POST / HTTP/1.1\r\n{head}\r\n\r\nabcd".encode())
+        async with asyncio.timeout(WITHIN):
+            assert b"404 Not Found" in await reader.readline()
+            writer.write_eof()
+            await reader.read()
+        writer.close()
+        await writer.wait_closed()
     assert [record for record in caplog.records if record.exc_info] == []
 
 
@@ -360,6 +382,8 @@ async def test_a_mistake_of_ours_is_said_in_the_terminal(
         session.get(f"{page.guard.url}why?namespace=a&pod=b") as response,
     ):
         assert response.status == 500
+        for name, value in SECURITY_HEADERS.items():
+            assert response.headers[name] == value
     assert "ZeroDivisionError" in caplog.text
 
 

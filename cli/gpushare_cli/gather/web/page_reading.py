@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
 
-from gpushare_cli.decide.problems.facts import StatusFacts
+from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.web.groups import LabelledNode, group_labels
 from gpushare_cli.decide.web.node_rows import PageReading
 from gpushare_cli.errors import CannotLookError
@@ -65,7 +65,7 @@ class PageReader:
             labels=self._labels,
             group_labels=group_labels(self._labels, self.rack_label),
         )
-        said = [f"{part.part} could not be read: {part.reason}" for part in facts.unread]
+        said = [_unread(part) for part in facts.unread]
         return PageRound(reading, facts, [*cluster.unread, *said, *filter(None, [self._unlabelled])])
 
     async def _read_labels(self, nodes: Mapping[str, object]) -> None:
@@ -84,3 +84,7 @@ class PageReader:
 
     async def close(self) -> None:
         await self._followed.forget()
+
+
+def _unread(part: UnreadPart) -> str:
+    return f"{part.part[:1].upper()}{part.part[1:]} could not be read: {part.reason.removesuffix('.')}."

@@ -45,7 +45,8 @@ class Page {
   feed = feedOf(location.search);
   dark = matchMedia("(prefers-color-scheme: dark)");
   tip = byId("tip", HTMLElement);
-  isGone = false;
+  /** @type {import("./feed.js").Link} */
+  link = "";
   /** Of the namespaces that hold units, those with most memory first. */
   /** @type {string[]} */
   names = [];
@@ -66,7 +67,7 @@ class Page {
     this.controls();
     addEventListener("hashchange", () => this.arrive());
     this.dark.addEventListener("change", () => this.draw());
-    setInterval(() => showFreshness(this.cluster, this.isGone), 1000);
+    setInterval(() => this.freshness(), 1000);
     this.feed.start(
       (message) => {
         const began = performance.now();
@@ -74,9 +75,9 @@ class Page {
         this.draw(changed);
         this.lastRedraw = performance.now() - began;
       },
-      (isGone) => {
-        this.isGone = isGone;
-        showFreshness(this.cluster, isGone);
+      (link) => {
+        this.link = link;
+        this.freshness();
       },
     );
     this.arrive();
@@ -188,6 +189,10 @@ class Page {
     if (this.asked === asked) this.detail();
   }
 
+  freshness() {
+    showFreshness(this.cluster, this.link, this.feed.now());
+  }
+
   /** @param {Card[]} [changed] those to point out */
   draw(changed = []) {
     const { cluster, view } = this;
@@ -204,11 +209,11 @@ class Page {
     document.documentElement.classList.toggle("dark", this.isDark);
     const theme = byId("theme", HTMLButtonElement);
     theme.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[this.theme] ?? "Auto";
-    theme.setAttribute("aria-label", `Colours: ${THEMES[this.theme] ?? THEMES.auto}`);
+    for (const name of ["aria-label", "title"]) theme.setAttribute(name, `Colours: ${THEMES[this.theme] ?? THEMES.auto}`);
     showFigures(sums(cluster.nodes.values(), matches), cluster, matches !== null);
-    showFreshness(cluster, this.isGone);
+    this.freshness();
     const why = (/** @type {string} */ namespace, /** @type {string} */ name) => this.go({ why: `${namespace}/${name}` });
-    showWaiting(cluster, view.why, view.query, why);
+    showWaiting(cluster, view.why, view.query, this.feed.now(), why);
     showProblems(cluster, (query) => this.find(query));
     this.detail();
     this.stage(matches, changed);

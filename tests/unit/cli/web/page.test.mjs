@@ -8,6 +8,9 @@ const { Cluster, matcher, namespaces, places, racks, sums } = await import(`${PA
 const { FIRST_VIEW, readView, writeView } = await import(`${PAGE}/state/address.js`);
 const { cardAt, layoutOf } = await import(`${PAGE}/state/layout.js`);
 const { Demo } = await import(`${PAGE}/state/demo.js`);
+const { DARK, LIGHT, Palette } = await import(`${PAGE}/view/palette.js`);
+const { shown } = await import(`${PAGE}/view/dom.js`);
+const { onFill } = await import(`${PAGE}/view/cells.js`);
 const { age, atLeast, counted, memory, percent } = await import(`${PAGE}/state/text.js`);
 
 const GIB = 2 ** 30;
@@ -192,4 +195,58 @@ test("before anything is read, and of what cannot be read, nothing is said to be
 test("a label that every object has is none of a node", () => {
   const names = racks([...cluster().nodes.values()], "constructor").map((rack) => rack.name);
   assert.deepEqual(names, ["no constructor"]);
+});
+
+test("nodes without the label do not lengthen the titles of the others", () => {
+  const made = new ClusterOf(5000);
+  made.ordered.at(-1).groups = {};
+  const found = racks(made.ordered, "topology.kubernetes.io/rack");
+  const titles = layoutOf(found, 1000, 760, "fit").columns.filter((column) => column.title).map((column) => column.short);
+  assert.deepEqual([titles[0], titles.at(-1)], ["001", "none"]);
+});
+
+test("an empty label is none", () => {
+  const made = new Cluster();
+  made.apply(message(1, [{ name: "a", groups: { rack: "" }, cards: [] }, { name: "b", groups: { rack: "r1" }, cards: [] }], { whole: true }));
+  assert.deepEqual(racks(made.ordered, "rack").map((rack) => rack.name), ["r1", "no rack"]);
+});
+
+test("pods of the made-up cluster wait in order of age", () => {
+  const times = new Demo(500).waiting.map((pod) => Date.parse(pod.since));
+  assert.deepEqual(times, [...times].sort((one, other) => one - other));
+});
+
+/** As WCAG 2.2 has it. */
+function contrast(one, other) {
+  const [light, dark] = [one, other]
+    .map((color) => {
+      const parts = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255);
+      const [red, green, blue] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    })
+    .sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+test("letters can be read on every colour", () => {
+  for (const theme of [LIGHT, DARK]) {
+    const fills = [...theme.ramp, ...theme.kinds, ...Object.values(theme.classes), theme.unknown, theme.other, theme.ok];
+    for (const fill of fills) assert.ok(contrast(onFill(fill), fill) >= 3, `${fill}: ${contrast(onFill(fill), fill)}`);
+  }
+});
+
+test("what is not measured looks in the map as in the legend", () => {
+  for (const theme of [LIGHT, DARK]) {
+    const palette = new Palette(theme, "used", [], 0);
+    const legend = palette.legend().find((entry) => entry.text === "not measured");
+    const { nodes } = cluster();
+    assert.deepEqual(palette.look(nodes.get("gpu-10").cards[0]), legend.look);
+  }
+});
+
+test("characters that hide others, or cannot be seen, are shown by their numbers", () => {
+  for (const code of [0x00, 0x1b, 0x85, 0xad, 0x61c, 0x180e, 0x200b, 0x202e, 0x2060, 0x2064, 0x2069, 0xfeff, 0xfff9]) {
+    assert.equal(shown(`a${String.fromCharCode(code)}b`), `a\\u${code.toString(16).padStart(4, "0")}b`);
+  }
+  assert.equal(shown("gpu-1/ünïcode 名"), "gpu-1/ünïcode 名");
 });

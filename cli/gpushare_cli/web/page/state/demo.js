@@ -68,6 +68,7 @@ export class Demo {
     const cordoned = this.nodes.flatMap((node) => named(node, "Cordoned"));
     const waits = Math.max(2, Math.round(count / 24));
     this.waiting = Array.from({ length: waits }, (_, at) => this.#waiting(at));
+    this.waiting.sort((one, other) => Date.parse(one.since ?? "") - Date.parse(other.since ?? ""));
     this.problems = problemsOf(sick, cordoned, this.waiting);
   }
 

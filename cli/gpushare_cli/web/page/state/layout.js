@@ -26,6 +26,8 @@ const LETTER = 7.4;
 const MAX_LABEL = 200;
 const TITLE_LETTER = 7.2;
 const MAX_TITLE = 40;
+/** The title of nodes without the label, where there is little room. */
+const REST = "none";
 /** @type {Record<string, [number, number]>} */
 const SIZES = { small: [4, 3], medium: [14, 14], large: [80, 30] };
 
@@ -47,8 +49,8 @@ function measured(racks) {
       cards = Math.max(cards, node.cards.length);
     }
   }
-  const names = racks.map((rack) => rack.name);
-  return { racks, letters, cards, same: commonStart(names).length, hasTitles: names.some(Boolean) };
+  const names = racks.filter((rack) => !rack.isRest).map((rack) => rack.name);
+  return { racks, letters, cards, same: commonStart(names).length, hasTitles: racks.some((rack) => rack.name) };
 }
 
 /**
@@ -160,12 +162,13 @@ function columnsOf(rack, geometry, visible, same) {
   const rows = Math.ceil(rack.nodes.length / parts);
   const cards = rack.nodes.reduce((most, node) => Math.max(most, node.cards.length), 1);
   const own = geometry.label + Math.min(cards, geometry.line) * (geometry.cell + geometry.gap) - geometry.gap;
-  const width = Math.max(own, Math.min(MAX_TITLE, Math.ceil((rack.name.length - same) * TITLE_LETTER)));
+  const short = rack.isRest ? REST : rack.name.slice(same);
+  const width = Math.max(own, Math.min(MAX_TITLE, Math.ceil(short.length * TITLE_LETTER)));
   return Array.from({ length: parts }, (_, part) => {
     const nodes = rack.nodes.slice(part * rows, (part + 1) * rows);
     const height = geometry.title + nodes.length * geometry.row;
     const title = part ? "" : rack.name;
-    return { title, short: title.slice(same), total: rack.nodes.length, x: 0, y: 0, width, height, nodes };
+    return { title, short, total: rack.nodes.length, x: 0, y: 0, width, height, nodes };
   });
 }
 

@@ -285,12 +285,13 @@ export function places(before, names, count) {
 }
 
 /**
- * @typedef {{name: string, nodes: ClusterNode[]}} Rack
+ * @typedef {{name: string, nodes: ClusterNode[], isRest?: boolean}} Rack
+ *   ``isRest``: of nodes without the label
  */
 
 /**
  * Returns the nodes by the value of a label; one group without a name where no label is chosen. Nodes
- * without the label come last.
+ * without the label, or with an empty one, come last.
  * @param {ClusterNode[]} nodes in order of name
  * @param {string} label
  * @returns {Rack[]}
@@ -303,11 +304,11 @@ export function racks(nodes, label) {
   const without = [];
   for (const node of nodes) {
     const value = node.group(label);
-    if (value === undefined) without.push(node);
+    if (!value) without.push(node);
     else if (found.has(value)) found.get(value)?.push(node);
     else found.set(value, [node]);
   }
   const named = [...found].map(([name, members]) => ({ name, nodes: members }));
   named.sort((one, other) => ORDER.compare(one.name, other.name));
-  return without.length ? [...named, { name: `no ${label}`, nodes: without }] : named;
+  return without.length ? [...named, { name: `no ${label}`, nodes: without, isRest: true }] : named;
 }

@@ -47,12 +47,12 @@ function drawLetter(context, theme, look, { x, y, width, height }) {
   const [cx, cy] = [x + width / 2, y + height / 2 + 0.5];
   if (look.pattern || look.level < 0.6) {
     context.strokeStyle = theme.paper;
-    context.lineWidth = 3;
+    context.lineWidth = 4;
     context.lineJoin = "round";
     context.strokeText(look.letter, cx, cy);
     context.fillStyle = theme.ink;
   } else {
-    context.fillStyle = theme.on;
+    context.fillStyle = onFill(look.fill);
   }
   context.fillText(look.letter, cx, cy);
 }
@@ -105,26 +105,28 @@ export function drawBar(context, palette, card, box) {
   context.fillStyle = theme.track;
   context.fillRect(box.x, box.y, box.width, box.height);
   let left = box.x;
-  for (const holder of card.holders) {
+  const parts = card.holders.map((holder) => {
     const width = Math.min((box.width * holder.units) / (card.units || 1), box.x + box.width - left);
     const fill = palette.color === "namespace" ? palette.ofNamespace(holder.namespace) : look.fill;
-    drawHolder(context, holder, fill, { x: left, y: box.y, width, height: box.height });
+    const part = { holder, fill, box: { x: left, y: box.y, width, height: box.height } };
+    context.fillStyle = fill;
+    context.fillRect(left, box.y, Math.max(1, width - 1), box.height);
     left += width;
-  }
+    return part;
+  });
   drawPattern(context, theme, look, box);
+  for (const part of parts) drawHolder(context, part, look.pattern !== "");
   drawUse(context, theme, card, box);
   drawRoom(context, theme, card, look, { ...box, x: left, width: box.x + box.width - left });
 }
 
 /**
+ * Who has a part of a bar.
  * @param {CanvasRenderingContext2D} context
- * @param {import("../state/model.js").Holder} holder
- * @param {string} fill
- * @param {Box} box
+ * @param {{holder: import("../state/model.js").Holder, fill: string, box: Box}} part
+ * @param {boolean} hasPattern which the text has to stand out from
  */
-function drawHolder(context, holder, fill, { x, y, width, height }) {
-  context.fillStyle = fill;
-  context.fillRect(x, y, Math.max(1, width - 1), height);
+function drawHolder(context, { holder, fill, box: { x, y, width, height } }, hasPattern) {
   if (width < NAME_FROM) return;
   context.save();
   context.beginPath();
@@ -133,17 +135,38 @@ function drawHolder(context, holder, fill, { x, y, width, height }) {
   context.font = TEXT;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  context.fillStyle = isLight(fill) ? "#14161a" : "#ffffff";
+  const colors = { text: onFill(fill), around: hasPattern ? fill : "" };
   const isTall = height >= TWO_LINES_FROM;
   const room = width - 12;
-  context.fillText(beginOf(context, shown(holder.name), room), x + 6, y + (isTall ? height / 2 - 9 : height / 2) + 0.5);
+  const middle = y + (isTall ? height / 2 - 9 : height / 2) + 0.5;
+  drawText(context, colors, beginOf(context, shown(holder.name), room), x + 6, middle);
   if (isTall) {
-    context.globalAlpha *= 0.75;
     const whose = `${holder.units} · ${shown(holder.namespace)}`;
     const text = context.measureText(whose).width <= room ? whose : String(holder.units);
-    context.fillText(text, x + 6, y + height / 2 + 6.5);
+    drawText(context, colors, text, x + 6, middle + 15, 0.75);
   }
   context.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {{text: string, around: string}} colors ``around``: empty where nothing is below
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {number} [strength] from 0 to 1
+ */
+function drawText(context, colors, text, x, y, strength = 1) {
+  if (colors.around) {
+    context.strokeStyle = colors.around;
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    context.strokeText(text, x, y);
+  }
+  context.globalAlpha *= strength;
+  context.fillStyle = colors.text;
+  context.fillText(text, x, y);
+  context.globalAlpha /= strength;
 }
 
 /**
@@ -176,18 +199,9 @@ function drawRoom(context, theme, card, look, { x, y, width, height }) {
   context.textBaseline = "middle";
   const isTall = height >= TWO_LINES_FROM;
   const [right, middle] = [x + width - 6, y + (isTall ? height / 2 - 9 : height / 2) + 0.5];
-  if (look.pattern) {
-    context.strokeStyle = theme.paper;
-    context.lineWidth = 4;
-    context.lineJoin = "round";
-    context.strokeText(text, right, middle);
-  }
-  context.fillStyle = look.pattern ? theme.ink : theme.muted;
-  context.fillText(text, right, middle);
-  if (!isTall || width < NAME_FROM) return;
-  context.globalAlpha *= 0.75;
-  context.fillText(`card ${card.index}`, right, middle + 15);
-  context.globalAlpha /= 0.75;
+  const colors = look.pattern ? { text: theme.ink, around: theme.track } : { text: theme.muted, around: "" };
+  drawText(context, colors, text, right, middle);
+  if (isTall && width >= NAME_FROM) drawText(context, colors, `card ${card.index}`, right, middle + 15, 0.75);
 }
 
 /**
@@ -216,10 +230,13 @@ export function endOf(context, text, width) {
   return `…${text.slice(begin)}`;
 }
 
-/** @param {string} color #rrggbb */
-function isLight(color) {
+/**
+ * Returns the colour of text on another.
+ * @param {string} color #rrggbb
+ */
+export function onFill(color) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140;
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#14161a" : "#ffffff";
 }
 
 /**

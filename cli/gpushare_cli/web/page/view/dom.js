@@ -1,7 +1,7 @@
 // Elements from text alone: whatever a name contains, it is shown and never parsed.
 
 /** Characters that hide others, or turn the direction of writing. */
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 /**
  * Returns text that people can see whole.

@@ -16,6 +16,7 @@ import { byId, shown } from "./dom.js";
 
 const BOX_FROM = 9;
 const PAD = 2;
+const BETWEEN_TITLES = 4;
 const FLASH_MILLISECONDS = 1600;
 /** Where more cards change at a time, none of them is news. */
 const MAX_FLASHES = 60;
@@ -85,11 +86,14 @@ export class CardMap {
 
   #arrange() {
     if (!this.#content || this.#holder.hidden) return;
+    // In a narrow window the map is as high as its content, as far as there is room.
+    this.#holder.style.removeProperty("--content");
     const [width, height] = [this.#holder.clientWidth, this.#holder.clientHeight];
     if (!width || !height) return;
     this.#layout = layoutOf(this.#content.racks, width - 2 * PAD, height - 2 * PAD, this.#content.size);
     this.#spacer.style.width = `${this.#layout.width + 2 * PAD}px`;
     this.#spacer.style.height = `${this.#layout.height + 2 * PAD}px`;
+    this.#holder.style.setProperty("--content", `${this.#layout.height + 2 * PAD}px`);
     const [seenWidth, seenHeight] = [this.#holder.clientWidth, this.#holder.clientHeight];
     const density = devicePixelRatio || 1;
     this.#canvas.width = Math.round(seenWidth * density);
@@ -179,21 +183,22 @@ class Drawing {
     if (!column.title) return;
     const { context } = this;
     const { theme } = this.content.palette;
+    const room = column.width + this.layout.geometry.space - BETWEEN_TITLES;
     context.save();
     context.beginPath();
-    context.rect(column.x, column.y, column.width, this.layout.geometry.title);
+    context.rect(column.x, column.y, room, this.layout.geometry.title);
     context.clip();
     context.font = '600 11px Inter, "Segoe UI", system-ui, sans-serif';
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
     context.fillStyle = theme.ink;
-    const isWide = context.measureText(column.title).width <= column.width;
-    const title = shown(isWide ? column.title : column.short);
+    const isWide = context.measureText(shown(column.title)).width <= room;
+    const title = isWide ? shown(column.title) : endOf(context, shown(column.short), room);
     context.fillText(title, column.x, column.y + 12);
     const width = context.measureText(title).width + 6;
     context.fillStyle = theme.muted;
     context.font = '400 11px Inter, "Segoe UI", system-ui, sans-serif';
-    if (width + 24 < column.width) context.fillText(String(column.total), column.x + width, column.y + 12);
+    if (width + 24 < room) context.fillText(String(column.total), column.x + width, column.y + 12);
     context.restore();
   }
 

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {import("../state/model.js").Card} Card
- * @typedef {{paper: string, track: string, dim: string, ink: string, muted: string, on: string, news: string,
+ * @typedef {{paper: string, track: string, dim: string, ink: string, muted: string, news: string,
  *   ramp: string[], unknown: string, ok: string, sick: string, cordoned: string, closed: string,
  *   classes: Record<string, string>, kinds: string[], other: string}} Theme
  * @typedef {{fill: string, level: number, letter: string, pattern: "" | "cross" | "hollow" | "stripes"}} Look
@@ -17,10 +17,9 @@ export const LIGHT = {
   dim: "#f1efe9",
   ink: "#1d1f24",
   muted: "#6a6c74",
-  on: "#ffffff",
   news: "#0f9d8a",
   ramp: ["#e9e6de", "#d3dcea", "#b7c8e2", "#97b0d7", "#7796c8", "#597bb6", "#3f619f", "#2a4884", "#172f63"],
-  unknown: "#d9d5cb",
+  unknown: "#c9c4b6",
   ok: "#8fb3a3",
   sick: "#c23a2b",
   cordoned: "#b5791a",
@@ -37,7 +36,6 @@ export const DARK = {
   dim: "#1b1e23",
   ink: "#eceae4",
   muted: "#959aa5",
-  on: "#101216",
   news: "#3fd6bf",
   ramp: ["#262a31", "#273751", "#2d4873", "#365a94", "#4670b3", "#5f8bcf", "#80a9e4", "#a9c8f4", "#d8e7ff"],
   unknown: "#3a3e46",
@@ -84,7 +82,7 @@ export class Palette {
     const [pattern] = STATES[card.state] ?? [""];
     if (this.color === "used") {
       const used = card.used;
-      if (used === null) return { fill: theme.unknown, level: 0, letter: "?", pattern };
+      if (used === null) return { fill: theme.unknown, level: 1, letter: "?", pattern };
       return { fill: this.shade(used), level: used, letter: "", pattern };
     }
     if (this.color === "class") {

@@ -10,11 +10,13 @@ import { button, byId, el, shown } from "./dom.js";
  * @typedef {import("../state/model.js").Problem} Problem
  * @typedef {import("../state/model.js").WaitingPod} WaitingPod
  * @typedef {import("../state/demo.js").WhyAnswer} WhyAnswer
+ * @typedef {import("../feed.js").Link} Link
  */
 
 const MAX_WAITING = 300;
 /** So old figures are marked though nobody says that something is wrong: a round takes seconds. */
 const OLD_MILLISECONDS = 90_000;
+const COPIED_MILLISECONDS = 1500;
 const MAX_PLACES = 12;
 const MAX_UNREAD = 4;
 const GOES_ON = "The page goes on by itself when it answers.";
@@ -27,6 +29,19 @@ const TROUBLES = {
   Late: { title: "The API server has not answered yet", advice: GOES_ON },
   Paused: { title: "The figures are old", advice: "They are being read again." },
 };
+/** What is said where the program that serves the page gives nothing. */
+const LINKS = {
+  gone: {
+    title: "Nobody answers",
+    advice: "kubectl gpushare web has ended, or is not connected any more. Start it again, and open the address that it prints.",
+  },
+  refused: {
+    title: "This page gets nothing",
+    advice: "Too many pages are open: close some. Or kubectl gpushare web was started again: open the address that it has printed.",
+  },
+};
+/** What has been copied a moment ago: a list that is filled anew meanwhile says so as well. */
+let copiedLately = "";
 const PLURALS = new Map([["policy", "policies"]]);
 /** Kinds of problems that the map can show. */
 const PLACES = ["card", "node"];
@@ -39,6 +54,7 @@ const PLACES = ["card", "node"];
 export function showFigures(sums, cluster, isPart) {
   const { waiting, problems, title } = cluster.parts;
   const isRead = cluster.version > 0;
+  const isIncomplete = title.incomplete.includes("problems");
   const wrong = problems.filter((problem) => problem.severity !== "note").length;
   const held = sums.unit
     ? [`${number(sums.held)}/${number(sums.units)}`, `units of ${sums.unit} held, ${percent(sums.held, sums.units)}`]
@@ -53,7 +69,7 @@ export function showFigures(sums, cluster, isPart) {
     [isRead ? number(sums.cards) : "?", where, ""],
     [isRead ? held[0] : "?", isRead ? held[1] : "held", ""],
     [atLeast(waiting.total, title.incomplete.includes("waiting")), waiting.total === 1 ? "pod waits" : "pods wait", ""],
-    [atLeast(wrong, title.incomplete.includes("problems")), wrong === 1 ? "problem" : "problems", wrong ? "bad" : ""],
+    [atLeast(wrong, isIncomplete), wrong === 1 && !isIncomplete ? "problem" : "problems", wrong ? "bad" : ""],
   ];
   byId("figures", HTMLElement).replaceChildren(
     ...figures.map(([value, name, kind]) => el("div", { class: kind || null }, el("dt", {}, name), el("dd", {}, value))),
@@ -64,21 +80,22 @@ export function showFigures(sums, cluster, isPart) {
 /**
  * Says when the figures are of, and why they are old.
  * @param {Cluster} cluster
- * @param {boolean} isGone whether the program that serves the page does not answer
+ * @param {Link} link
+ * @param {number} now milliseconds, by the clock of the figures
  */
-export function showFreshness(cluster, isGone) {
+export function showFreshness(cluster, link, now) {
   const { freshness, title } = cluster.parts;
   const banner = byId("banner", HTMLElement);
   const read = Date.parse(freshness.readAt);
   const time = Number.isNaN(read) ? "" : new Date(read).toLocaleTimeString("en-GB");
-  const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(Date.now() - read)} ago.`;
-  const isSilent = Date.now() - read > OLD_MILLISECONDS;
-  const isOld = isGone || isSilent || freshness.trouble !== "";
+  const old = Number.isNaN(read) ? "" : `Figures are of ${time}, ${age(now - read)} ago.`;
+  const isSilent = now - read > OLD_MILLISECONDS;
+  const isOld = link !== "" || isSilent || freshness.trouble !== "";
   document.body.classList.toggle("old", isOld);
-  byId("asof", HTMLElement).textContent = isOld ? `of ${time}` : time;
+  byId("asof", HTMLElement).textContent = isOld && time ? `of ${time}` : time;
   const trouble = TROUBLES[freshness.trouble] ?? TROUBLES.Unreachable;
-  const said = isGone
-    ? ["Nobody answers", old, "kubectl gpushare web has ended, or too many of its pages are open. Start it again.", ""]
+  const said = link
+    ? [LINKS[link].title, old, LINKS[link].advice, ""]
     : freshness.trouble
       ? [trouble.title, old, trouble.advice, freshness.message]
       : isSilent
@@ -87,7 +104,8 @@ export function showFreshness(cluster, isGone) {
           ? ["Not all could be read", "", unreadText(title.unread), ""]
           : null;
   banner.hidden = said === null;
-  banner.className = isOld ? "alarm" : "";
+  const isPaused = link === "" && freshness.trouble === "Paused";
+  banner.className = isOld && !isPaused ? "alarm" : "";
   if (said === null) return;
   const [heading, when, remedy, detail] = said;
   const text = JSON.stringify([heading, remedy, detail]);
@@ -114,9 +132,10 @@ function unreadText(sentences) {
  * @param {Cluster} cluster
  * @param {string} chosen namespace/name
  * @param {string} query words that a pod's name has to contain
+ * @param {number} now milliseconds
  * @param {(namespace: string, name: string) => void} onWhy
  */
-export function showWaiting(cluster, chosen, query, onWhy) {
+export function showWaiting(cluster, chosen, query, now, onWhy) {
   const { waiting, title } = cluster.parts;
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
@@ -124,13 +143,15 @@ export function showWaiting(cluster, chosen, query, onWhy) {
   const seen = pods.slice(0, MAX_WAITING);
   const section = byId("waiting", HTMLElement);
   const isIncomplete = title.incomplete.includes("waiting");
-  const key = JSON.stringify([waiting.total, chosen, seen, isIncomplete]);
-  if (section.dataset.key === key) return showAges(section, seen);
+  const total = atLeast(waiting.total, isIncomplete);
+  const count = pods === waiting.pods ? total : `${number(pods.length)} of ${total}`;
+  const key = JSON.stringify([count, chosen, seen]);
+  if (section.dataset.key === key) return showAges(section, seen, now);
   section.dataset.key = key;
-  const items = seen.map((pod) => waitingItem(pod, chosen, onWhy));
+  const items = seen.map((pod) => waitingItem(pod, chosen, now, onWhy));
   const rest = waiting.total - items.length;
   replaceKept("waiting", [
-    head("waiting-title", "Waiting", atLeast(waiting.total, isIncomplete)),
+    head("waiting-title", "Waiting", count),
     items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known which pods wait." : "No pod waits for a card."),
     ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
@@ -140,10 +161,11 @@ export function showWaiting(cluster, chosen, query, onWhy) {
  * Elements stay: one that is replaced between press and release of a button gets no click.
  * @param {HTMLElement} section
  * @param {WaitingPod[]} pods
+ * @param {number} now milliseconds
  */
-function showAges(section, pods) {
+function showAges(section, pods, now) {
   section.querySelectorAll(".age").forEach((age, at) => {
-    const text = ageSince(pods[at]?.since ?? "", Date.now());
+    const text = ageSince(pods[at]?.since ?? "", now);
     if (age.textContent !== text) age.textContent = text;
   });
 }
@@ -151,9 +173,10 @@ function showAges(section, pods) {
 /**
  * @param {WaitingPod} pod
  * @param {string} chosen
+ * @param {number} now milliseconds
  * @param {(namespace: string, name: string) => void} onWhy
  */
-function waitingItem(pod, chosen, onWhy) {
+function waitingItem(pod, chosen, now, onWhy) {
   const asks = Object.entries(pod.asks ?? {}).map(([name, units]) => `${units ?? "?"} ${name.replace("gpushare.io/", "")}`);
   const isChosen = chosen === `${pod.namespace}/${pod.name}`;
   const made = el(
@@ -161,7 +184,7 @@ function waitingItem(pod, chosen, onWhy) {
     { type: "button", "aria-pressed": String(isChosen), title: pod.reason ? shown(pod.reason) : null, "data-pod": `${pod.namespace}/${pod.name}` },
     el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
     el("span", { class: "amount" }, asks.join(", ")),
-    el("span", { class: "age" }, ageSince(pod.since ?? "", Date.now())),
+    el("span", { class: "age" }, ageSince(pod.since ?? "", now)),
   );
   made.addEventListener("click", () => onWhy(pod.namespace, pod.name));
   return el("li", {}, made);
@@ -238,8 +261,11 @@ export function showCard(card, onWhy, onClose) {
     made.addEventListener("click", () => onWhy(holder.namespace, holder.name));
     return el("li", {}, made);
   });
-  replaceKept("detail", [
-    closing(`${card.node.name}, card ${card.index}`, onClose),
+  const title = `${card.node.name}, card ${card.index}`;
+  // What the card uses changes all the time: a screen reader would read all of it each time.
+  byId("detail", HTMLElement).setAttribute("aria-live", isShown(title) ? "off" : "polite");
+  showDetail(title, [
+    closing(title, onClose),
     ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, `${card.state}${card.reason ? `: ${card.reason}` : ""}`)]),
     el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     el("h3", {}, holders.length ? `Pods: ${holders.length}` : "Nobody holds anything of it."),
@@ -264,7 +290,8 @@ export function showWhy(pod, answer, onClose, onAgain) {
     parts.push(...answer.lines.map(whyLine));
   }
   parts.push(button("Ask again", () => answer !== null && onAgain(), { class: "quiet" }));
-  replaceKept("detail", parts);
+  byId("detail", HTMLElement).setAttribute("aria-live", "polite");
+  showDetail(pod, parts);
 }
 
 /** @param {import("../state/demo.js").WhyLine} line */
@@ -274,8 +301,28 @@ function whyLine(line) {
   return el("p", { class: line.indent ? "line more" : "line" }, line.text);
 }
 
+/** @param {string} subject */
+function isShown(subject) {
+  return byId("detail", HTMLElement).dataset.of === subject;
+}
+
+/**
+ * In a narrow window it stands above the map, and what was clicked may be far below.
+ * @param {string} subject
+ * @param {Node[]} parts
+ */
+function showDetail(subject, parts) {
+  const isNew = !isShown(subject);
+  const section = byId("detail", HTMLElement);
+  section.dataset.of = subject;
+  replaceKept("detail", parts);
+  if (isNew) section.scrollIntoView({ block: "nearest" });
+}
+
 export function hideDetail() {
-  byId("detail", HTMLElement).hidden = true;
+  const section = byId("detail", HTMLElement);
+  section.hidden = true;
+  section.dataset.of = "";
 }
 
 /**
@@ -299,9 +346,25 @@ function head(id, title, count) {
 
 /** @param {string} text some have several lines */
 function command(text) {
-  const lines = document.createTextNode(text.split("\n").map(shown).join("\n"));
-  const copy = button("Copy", () => void navigator.clipboard.writeText(text), { class: "copy", "aria-label": `Copy ${text}` });
-  return el("div", { class: "command" }, el("code", {}, lines), copy);
+  // A word is one box, which is not broken at a hyphen: --dry-run.
+  const words = text.split(/(\s+)/).map((part) => (part.trim() ? el("span", {}, part) : document.createTextNode(part)));
+  const copy = button(text === copiedLately ? "Copied" : "Copy", () => void copied(copy, text), { class: "copy", "aria-label": `Copy ${text}` });
+  return el("div", { class: "command" }, el("code", {}, ...words), copy);
+}
+
+/**
+ * Copies, and says so for a moment.
+ * @param {HTMLButtonElement} copy
+ * @param {string} text
+ */
+async function copied(copy, text) {
+  await navigator.clipboard.writeText(text);
+  copiedLately = text;
+  copy.textContent = "Copied";
+  setTimeout(() => {
+    copiedLately = "";
+    copy.textContent = "Copy";
+  }, COPIED_MILLISECONDS);
 }
 
 /**
