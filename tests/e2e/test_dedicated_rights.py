@@ -281,7 +281,6 @@ def as_account(account: str, question: str) -> list[str]:
         "create pods --subresource=binding",
         "delete pods",
         "watch gpusharenodes.gpushare.io",
-        "create allocations.gpushare.io",
         "update leases.coordination.k8s.io/gpushare-scheduler",
         "update leases.coordination.k8s.io/gpushare-extender",
         "watch configmaps/extension-apiserver-authentication -n kube-system",
