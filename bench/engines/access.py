@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.engines.configuration import kubeconfig
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER, NAMESPACE
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_localcluster.cluster import API_ADDRESS, API_PORT, LocalCluster
@@ -32,16 +32,16 @@ class Access:
         return KubeClient(self.account, timeout=CALL_SECONDS)
 
 
-async def access_for(cluster: LocalCluster, folder: Path) -> Access:
+async def access_for(cluster: LocalCluster, folder: Path, account: str) -> Access:
     """Writes the kubeconfig into ``folder``. The account has to be there."""
-    return await asyncio.to_thread(_access, cluster, folder)
+    return await asyncio.to_thread(_access, cluster, folder, account)
 
 
-def _access(cluster: LocalCluster, folder: Path) -> Access:
-    account = ("token", DEDICATED_SCHEDULER, f"--namespace={NAMESPACE}", f"--duration={HOURS}h")
-    token = cluster.kubectl("create", *account).strip()
+def _access(cluster: LocalCluster, folder: Path, account: str) -> Access:
+    options = (f"--namespace={NAMESPACE}", f"--duration={HOURS}h")
+    token = cluster.kubectl("create", "token", account, *options).strip()
     authority = base64.b64encode(cluster.pki_file("ca.crt").read_bytes()).decode()
-    file = folder / "kubeconfig"
+    file = folder / f"{account}.kubeconfig"
     server = f"https://{API_ADDRESS}:{API_PORT}"
     file.write_text(json.dumps(kubeconfig(server=server, authority=authority, token=token)))
     administrator = from_kubeconfig(cluster.kubeconfig)

@@ -8,7 +8,7 @@ from bench.engines import configuration
 from bench.engines.claims import with_claim
 from bench.measuring.figures import Figure
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER
+from gpushare_core.api.names import DEDICATED_EXTENDER_ACCOUNT, DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
 
 Configure = Callable[[Json], Json]
@@ -28,10 +28,12 @@ class Engine:
     """That each of its pods asks for by our resource."""
     asking: Callable[[Json], Json] = lambda pod: pod
     """Has such a pod ask for more."""
+    account: str = DEDICATED_SCHEDULER
+    """The ServiceAccount with whose rights it runs."""
 
 
 PLUGIN = Engine("Plugin", configure=configuration.of_plugin)
-EXTENDER = Engine("Extender")
+EXTENDER = Engine("Extender", account=DEDICATED_EXTENDER_ACCOUNT)
 CLAIMS = Engine("DRA claims", "default-scheduler", units=0, asking=with_claim)
 # Of these two plain pods are of interest:
 IN_PLACE = Engine("kube-scheduler with the plugin", configure=configuration.in_place, units=0)

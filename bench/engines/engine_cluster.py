@@ -41,9 +41,10 @@ class EngineCluster(OnBenchCluster):
     _steps: Once[str, None] = field(default_factory=Once)
     _access: Once[str, Access] = field(default_factory=Once)
 
-    async def access(self) -> Access:
-        """Returns how to reach the API server as our kube-scheduler."""
-        return await self._access.get("scheduler", partial(access_for, self.base.cluster, self.folder))
+    async def access(self, engine: Engine) -> Access:
+        """Returns how to reach the API server as our kube-scheduler with that engine."""
+        account = engine.account
+        return await self._access.get(account, partial(access_for, self.base.cluster, self.folder, account))
 
     async def prepare(self) -> None:
         """Returns when the product's rights and admission policies are in force, without its programs."""
@@ -82,7 +83,7 @@ class EngineCluster(OnBenchCluster):
     async def running(self, engine: Engine) -> AsyncIterator[RunningEngine]:
         """The engine alone places shared pods while entered."""
         await self.prepare()
-        pod = Pod.new(self.base.cluster, await self.access(), self.folder)
+        pod = Pod.new(self.base.cluster, await self.access(engine), self.folder)
         found = RunningEngine(self.base, engine)
         async with AsyncExitStack() as stack:
             program, document = self.program, None

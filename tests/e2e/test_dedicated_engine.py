@@ -154,6 +154,7 @@ def test_the_plugin_binds_pods_with_their_cards_and_leaves_nothing_behind(
     (refused,) = [why_waiting(each) for each in found if named(each, "never")]
     assert "insufficient GPU memory in one card: asked 17, largest free 16" in refused
     check_the_command_line(cluster, namespace)
+    assert refused_requests(cluster) == []
 
     cluster.kubectl("delete", "pods", "--all", "-n", namespace)
     product.delete("default")
@@ -161,6 +162,14 @@ def test_the_plugin_binds_pods_with_their_cards_and_leaves_nothing_behind(
     assert traces(cluster) == before
     left = [entry for entry in report(cluster, "audit", "--residue")["residue"] if not entry["passes"]]
     assert left == []
+
+
+def refused_requests(cluster: LocalCluster) -> list[str]:
+    """What the second kube-scheduler's pods log of requests that their account may not make."""
+    options = ("-l", "app.kubernetes.io/component=scheduler", "--all-containers", "--tail=-1")
+    lines = cluster.kubectl("logs", "-n", SYSTEM, *options).splitlines()
+    assert lines
+    return [line for line in lines if "forbidden: User" in line]
 
 
 def problems(cluster: LocalCluster) -> list[Json]:
@@ -212,6 +221,7 @@ def test_a_change_of_engine_moves_no_pod_and_binds_none_twice(
         now = holdings(cluster, namespace)
         assert {name: now[name] for name in before} == before
         assert len(containers(cluster)) == (1 if engine == "Plugin" else 2)
+        assert refused_requests(cluster) == []
         await_agreement(cluster, namespace)
     assert bound_by(cluster, namespace).items() <= dict.fromkeys(made, OURS).items()
     product.delete("default")

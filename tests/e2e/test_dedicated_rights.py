@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from tests.e2e.observe import CALL_SECONDS
 from tests.e2e.product import ROOT, SYSTEM, Product
+from tests.e2e.rights import await_right, may
 
 from gpushare_core.api.enums import Engine
+from gpushare_core.api.names import DEDICATED_EXTENDER_ACCOUNT, DEDICATED_SCHEDULER
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
@@ -150,6 +152,7 @@ FORGERIES = (
     (lambda pod: pod["initContainers"].append(CONTAINER), f"{PROGRAMS}|may run only", "another one before"),
     (lambda pod: pod["containers"][0].update(command=["sh"]), PROGRAMS, "another program"),
     (lambda pod: pod.update(serviceAccountName="default"), PROGRAMS, "another account"),
+    (lambda pod: pod.update(serviceAccountName=DEDICATED_SCHEDULER), PROGRAMS, "the other engine's account"),
     (
         lambda pod: pod["containers"][0]["args"].append("--kubeconfig=/a"),
         "may not run its programs",
@@ -224,7 +227,12 @@ FORGERIES_WITH_PLUGIN = (
     (image(0, "gpushare-scheduler:0.1.0-1.36@sha256:0"), "may run only", "a digest behind it"),
     (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before it"),
     (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),
-    (lambda pod: pod["containers"].append(EXTENDER), "may run only|may not run its programs", "an extender"),
+    (lambda pod: pod["containers"].append(EXTENDER), f"may run only|{PROGRAMS}", "an extender"),
+    (
+        lambda pod: pod.update(serviceAccountName=DEDICATED_EXTENDER_ACCOUNT),
+        PROGRAMS,
+        "the other engine's account",
+    ),
     (
         lambda pod: pod["containers"][0].update(command=["kube-scheduler", "--authorization-always-allow"]),
         PROGRAMS,
@@ -260,3 +268,65 @@ def test_a_forgery_is_refused_and_the_message_says_what_it_is(
     with pytest.raises(ApiError, match=refusal) as refused:
         apply(operator, forged(forge, made))
     assert refused.value.status == HTTPStatus.FORBIDDEN
+
+
+def as_account(account: str, question: str) -> list[str]:
+    """``question`` to ``kubectl auth can-i``, in gpushare's namespace unless it names another one."""
+    namespace = () if " -n " in question else ("-n", SYSTEM)
+    return [*question.split(), *namespace, f"--as=system:serviceaccount:{SYSTEM}:{account}"]
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize("account", [DEDICATED_SCHEDULER, DEDICATED_EXTENDER_ACCOUNT])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "create pods --subresource=binding",
+        "delete pods",
+        "watch gpusharenodes.gpushare.io",
+        "update leases.coordination.k8s.io/gpushare-scheduler",
+        "update leases.coordination.k8s.io/gpushare-extender",
+        "watch configmaps/extension-apiserver-authentication -n kube-system",
+    ],
+)
+def test_with_either_engine_our_scheduler_may_do_what_it_needs(
+    cluster: LocalCluster, account: str, question: str
+) -> None:
+    await_right(cluster, *as_account(account, question))
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "create pods --subresource=eviction",
+        "patch leases.coordination.k8s.io/gpushare-extender-calls",
+        "patch leases.coordination.k8s.io/gpushare-extender-books",
+        "patch csistoragecapacities.storage.k8s.io/gpushare-wake-up",
+    ],
+)
+def test_what_only_the_extender_needs_the_account_of_engine_plugin_may_not(
+    cluster: LocalCluster, question: str
+) -> None:
+    await_right(cluster, *as_account(DEDICATED_EXTENDER_ACCOUNT, question))
+    assert not may(cluster, *as_account(DEDICATED_SCHEDULER, question))
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "get secrets",
+        "get configmaps -n kube-system",
+        "patch pods",
+        "patch nodes",
+        "get gpusharepolicies.gpushare.io",
+        "patch gpusharenodes.gpushare.io --subresource=status",
+        "patch leases.coordination.k8s.io/gpushare-operator",
+        "create deployments.apps",
+    ],
+)
+def test_nobody_who_schedules_may_do_more(cluster: LocalCluster, question: str) -> None:
+    assert may(cluster, *question.split()), "there is such a right, and who has all rights has it"
+    for account in (DEDICATED_SCHEDULER, DEDICATED_EXTENDER_ACCOUNT):
+        assert not may(cluster, *as_account(account, question))

@@ -22,7 +22,8 @@ class PretendEngines(EngineCluster):
     pretended: PretendCluster
     started: list[str]
 
-    async def access(self) -> Access:
+    async def access(self, engine: Engine) -> Access:
+        del engine
         return Access(self.folder / "kubeconfig", from_kubeconfig(self.folder / "kubeconfig"), "")
 
     async def prepare(self) -> None:

@@ -93,7 +93,7 @@ async def preemption(cluster: EngineCluster, *, engine: Engine) -> list[Figure]:
     found: Mapping[Kind, list[Preempted]] = {PLAIN: [], SHARED: []}
     schedulers = {PLAIN: "default-scheduler", SHARED: engine.scheduler}
     index = cluster.layout.nodes
-    async with cluster.running(engine) as running, (await cluster.access()).client() as account:
+    async with cluster.running(engine) as running, (await cluster.access(engine)).client() as account:
         await running.warm_up()
         await _add_priority_classes(cluster.client)
         for number in range(cluster.size.preemptions):

@@ -115,7 +115,7 @@ async def attempts(cluster: EngineCluster, *, engine: Engine) -> list[Figure]:
                 await running.run()
                 await cluster.plain()
             after = await _at_rest(running.scheduler_metrics)
-        freed = await _while_cards_become_free(running, await cluster.access(), count)
+        freed = await _while_cards_become_free(running, await cluster.access(engine), count)
     others = 2 * RUNS * cluster.size.pods
     what = f"attempts of {count:,} waiting pods while {others:,} others are bound and deleted"
     return judged(engine, [in_vain(what, before, after), *freed])

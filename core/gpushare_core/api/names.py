@@ -94,8 +94,11 @@ BOOKS_ANNOTATION_PREFIX = f"books.{GROUP}/"
 """On that Lease: one annotation for each extender, see ``audit.extender_report``."""
 
 DEDICATED_SCHEDULER = "gpushare-scheduler"
-"""With backend Dedicated: the ``schedulerName`` of our own kube-scheduler, and the name of its Deployment,
-ServiceAccount and Lease."""
+"""With backend Dedicated: the ``schedulerName`` of our own kube-scheduler, and the name of its Deployment, of
+its Lease, and with engine Plugin of its ServiceAccount."""
+DEDICATED_EXTENDER_ACCOUNT = "gpushare-scheduler-extender"
+"""With backend Dedicated and engine Extender: the ServiceAccount of kube-scheduler and the extender beside
+it."""
 
 EDIT_REVISION = 2
 """Counts up when hostctl writes something else for the same arguments: then an upgrade edits hosts again that

@@ -2,9 +2,11 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.enums import Engine
 from gpushare_core.api.names import (
+    DEDICATED_EXTENDER_ACCOUNT,
     DEDICATED_SCHEDULER,
     DIALECT_LABEL,
     KUBE_SCHEDULER_USER,
@@ -224,11 +227,14 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
     text = re.sub(
         r"'\s*\+\s*r'", "", " ".join(validation["expression"] for validation in spec["validations"])
     )
+    (account,) = [each["expression"] for each in spec["variables"] if each["name"] == "account"]
+    accounts = dict(zip((Engine.EXTENDER, Engine.PLUGIN), quoted(account), strict=True))
     prepared = dict(zip((Engine.EXTENDER, Engine.PLUGIN), shapes(text, 0), strict=True))
     (extender,) = shapes(text, 2)
     for engine in Engine:
         settings = replace(every_resource().settings, engine=engine)
         pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] == accounts[engine]
         containers: list[Json] = [*pod["initContainers"], *pod["containers"]]
         preparation, scheduler, *others = containers
         assert re.match(prepared[engine], " ".join(preparation["args"]))
@@ -244,38 +250,98 @@ def shapes(text: str, container: int) -> list[str]:
     return [str(shape) for shape in found]
 
 
-def test_the_account_of_our_scheduler_has_the_roles_of_schedulers_and_extenders_and_its_own_lease() -> None:
-    bodies = bodies_of(DEDICATED / "scheduler" / "rbac-scheduler.yaml")
-    rules = [rule for body in bodies if "rules" in body for rule in body["rules"]]
-    given = {
-        (resource, verb, *rule.get("resourceNames", ()))
-        for rule in rules
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
+def rights_of(account: str) -> set[str]:
+    """All that the manifests give an account of ours: rights, and the names of roles that Kubernetes has."""
+    bodies = [
+        body
+        for folder in (MANIFEST.parent, DEDICATED / "scheduler")
+        for path in sorted(folder.glob("rbac-*.yaml"))
+        for body in bodies_of(path)
+    ]
+    roles = {(body["kind"], body["metadata"]["name"]): body for body in bodies if "rules" in body}
+    bindings = [body for body in bodies if account in {who["name"] for who in body.get("subjects", ())}]
+    return {right for binding in bindings for right in given_by(binding, roles)}
+
+
+def given_by(binding: Json, roles: dict[tuple[str, str], Json]) -> Iterator[str]:
+    reference, namespace = binding["roleRef"], binding["metadata"].get("namespace", "")
+    if role := roles.get((reference["kind"], reference["name"])):
+        yield from (spelled(right) for right in rights_in(role, namespace))
+    else:
+        yield f"{reference['kind']} {reference['name']}{f' in {namespace}' if namespace else ''}"
+
+
+def rights_in(role: Json, namespace: str) -> Iterator[Json]:
+    """As ``resourceAttributes`` of a review."""
+    for rule in role["rules"]:
+        parts = (rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""]))
+        for group, resource, verb, name in product(*parts):
+            yield {"group": group, "resource": resource, "verb": verb, "name": name, "namespace": namespace}
+
+
+def spelled(right: Json) -> str:
+    name, namespace = right.get("name", ""), right.get("namespace", "")
+    resource = ".".join(part for part in (right["resource"], right["group"]) if part)
+    return f"{right['verb']} {resource}{name and f'/{name}'}{namespace and f' in {namespace}'}"
+
+
+OF_EVERY_KUBE_SCHEDULER = {
+    "ClusterRole system:kube-scheduler",
+    "ClusterRole system:volume-scheduler",
+    "Role extension-apiserver-authentication-reader in kube-system",
+}
+
+
+def test_with_engine_plugin_our_scheduler_has_the_rights_of_a_kube_scheduler_and_what_the_plugin_needs() -> (
+    None
+):
+    leases = "leases.coordination.k8s.io"
+    of_the_plugin = {
+        "list gpusharenodes.gpushare.io",
+        "watch gpusharenodes.gpushare.io",
+        "create allocations.gpushare.io",
+        *(f"{verb} {leases}/gpushare-extender in {NAMESPACE}" for verb in ("get", "update", "create")),
     }
-    assert given == {("leases", verb, "gpushare-scheduler") for verb in ("get", "update")}
-    bound = {(body["roleRef"]["kind"], body["roleRef"]["name"]) for body in bodies if "roleRef" in body}
-    assert bound == {
-        ("ClusterRole", "system:kube-scheduler"),
-        ("ClusterRole", "system:volume-scheduler"),
-        ("ClusterRole", "gpushare-allocations-extender"),
-        ("ClusterRole", "gpushare-extender"),
-        ("Role", "gpushare-extender"),
-        ("Role", "gpushare-scheduler"),
+    leading = {f"{verb} {leases}/gpushare-scheduler in {NAMESPACE}" for verb in ("get", "update")}
+    assert rights_of(DEDICATED_SCHEDULER) == OF_EVERY_KUBE_SCHEDULER | of_the_plugin | leading
+    # The plugin in the cluster's own kube-schedulers needs the same.
+    assert of_the_plugin == {spelled(right) for right in needed_rights(NAMESPACE)}
+
+
+def test_with_engine_extender_our_scheduler_also_has_the_rights_of_the_extender_beside_it() -> None:
+    of_plugin, of_extender = rights_of(DEDICATED_SCHEDULER), rights_of("gpushare-extender")
+    assert rights_of(DEDICATED_EXTENDER_ACCOUNT) == of_plugin | of_extender
+    assert of_extender - of_plugin == {
+        "get pods",
+        "list pods",
+        "watch pods",
+        "create pods/binding",
+        "create pods/eviction",
+        "list poddisruptionbudgets.policy",
+        "create events.events.k8s.io",
+        *(
+            f"{verb} leases.coordination.k8s.io/gpushare-extender-{name} in {NAMESPACE}"
+            for verb in ("create", "patch")
+            for name in ("calls", "books")
+        ),
+        *(
+            f"{verb} csistoragecapacities.storage.k8s.io/gpushare-wake-up in {NAMESPACE}"
+            for verb in ("create", "patch")
+        ),
     }
 
 
-def test_with_engine_plugin_the_roles_of_the_extender_are_enough() -> None:
-    """What the user of a kube-scheduler with the plugin needs besides the rights of every kube-scheduler."""
-    needed = {(right["group"], right["resource"], right["verb"]) for right in needed_rights(NAMESPACE)}
-    roles = allowed(MANIFEST.parent / "rbac-extender.yaml")
-    assert needed <= roles | allowed(MANIFEST.parent / "rbac-allocations.yaml")
-
-
-@pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda folder: folder.name)
-def test_a_lease_that_a_program_holds_goes_with_the_manifests(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "folders",
+    [
+        pytest.param([MANIFEST.parent], id="manifests"),
+        pytest.param([MANIFEST.parent, DEDICATED / "scheduler"], id="and a scheduler of our own"),
+    ],
+)
+def test_a_lease_that_a_program_holds_goes_with_the_manifests(folders: list[Path]) -> None:
     """One that the program makes by itself nobody would delete."""
-    bodies = [body for path in sorted(folder.glob("*.yaml")) for body in bodies_of(path)]
+    paths_of = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
+    bodies = [body for path in paths_of for body in bodies_of(path)]
     rules = [rule for body in bodies if body["kind"] == "Role" for rule in body["rules"]]
     held = {
         name

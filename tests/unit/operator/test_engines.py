@@ -124,11 +124,13 @@ def test_with_the_plugin_one_container_runs_and_hostctl_writes_no_keys() -> None
     ]
 
 
-def test_both_engines_share_account_replicas_probes_and_user() -> None:
+def test_each_engine_has_an_account_of_its_own_and_all_else_of_the_pod_is_the_same() -> None:
     plugin, extender = pod_of(PLUGIN), pod_of(EXTENDER)
     assert plugin.keys() == extender.keys()
-    different = {"containers", "initContainers", "terminationGracePeriodSeconds"}
+    different = {"containers", "initContainers", "serviceAccountName", "terminationGracePeriodSeconds"}
     assert {key for key in plugin if plugin[key] != extender[key]} == different
+    assert plugin["serviceAccountName"] == "gpushare-scheduler"
+    assert extender["serviceAccountName"] == "gpushare-scheduler-extender"
     ours, theirs = plugin["containers"][0], extender["containers"][0]
     assert {key for key in ours if ours[key] != theirs[key]} == {"image"}
 

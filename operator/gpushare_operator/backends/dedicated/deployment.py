@@ -1,11 +1,11 @@
 """The Deployment of a second kube-scheduler, for each engine.
 
-Both have the same name, account, Lease of leadership and probes, so a change of engine is a rollout.
+Both have the same name, Lease of leadership and probes, so a change of engine is a rollout.
 """
 
 from dataclasses import dataclass
 
-from gpushare_core.api.names import DEDICATED_SCHEDULER
+from gpushare_core.api.names import DEDICATED_EXTENDER_ACCOUNT, DEDICATED_SCHEDULER
 from gpushare_core.text.json_object import Json
 from gpushare_operator.backends.extender_workload.container import RESOURCES, extender_container, health_port
 from gpushare_operator.cluster.labels import SCHEDULER
@@ -36,6 +36,8 @@ SCHEDULER_PORT = 10259
 class _Programs:
     """Those of a pod, for one engine."""
 
+    account: str
+    """The ServiceAccount that may do what they do, and no more."""
     arguments: list[str]
     """By which hostctl writes the engine into kube-scheduler's configuration."""
     scheduler: Json
@@ -83,7 +85,7 @@ def scheduler_deployment(installation: Installation, settings: SchedulerSettings
 def _pod(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
     programs = _programs(installation, settings, version)
     return {
-        "serviceAccountName": DEDICATED_SCHEDULER,
+        "serviceAccountName": programs.account,
         **pull_secrets(installation),
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -101,12 +103,14 @@ def _programs(installation: Installation, settings: SchedulerSettings, version: 
     image = scheduler_image(installation, choice, version)
     if choice.minor:
         return _Programs(
+            account=DEDICATED_SCHEDULER,
             arguments=settings.plugin_arguments,
             scheduler=pulled(installation, image),
             beside=[],
             grace_seconds=30,
         )
     return _Programs(
+        account=DEDICATED_EXTENDER_ACCOUNT,
         arguments=settings.extender_arguments,
         # When it is pulled follows from its tag, which Kubernetes gives to one image for ever.
         scheduler={"image": image},
