@@ -112,7 +112,7 @@ def test_it_has_to_be_compared_with_the_operators_own_deployment(operator: Crede
 )
 def test_how_many_there_are_is_the_operators_too(operator: Credentials, changed: Json) -> None:
     body = forged(lambda _: None)
-    with pytest.raises(ApiError, match="no other Deployment than gpushare-scheduler, of two pods"):
+    with pytest.raises(ApiError, match="only the Deployment gpushare-scheduler, of two pods"):
         apply(operator, {**body, "spec": {**body["spec"], **changed}})
 
 
@@ -130,7 +130,8 @@ def security(number: int, **fields: Any) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][number]["securityContext"].update(fields)
 
 
-PROGRAMS = "no other Deployment than gpushare-scheduler"
+PROGRAMS = "only the Deployment gpushare-scheduler"
+
 
 CONFINED = "only containers with seccomp"
 OTHER_FIELDS = "only HTTP probes"
