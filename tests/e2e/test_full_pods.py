@@ -136,7 +136,7 @@ def await_pod(cluster: LocalCluster, namespace: str, name: str, what: str, holds
         ),
         pytest.param(
             asking({str(number): "" for number in range(MAX_ANNOTATIONS + 1)}),
-            [f"{MAX_ANNOTATIONS + 1} annotations", f"may have {MAX_ANNOTATIONS}"],
+            [f"{MAX_ANNOTATIONS + 1} annotations", f"at most {MAX_ANNOTATIONS}"],
             id="many tiny ones",
         ),
         pytest.param(

@@ -500,7 +500,7 @@ def operator(cluster: LocalCluster) -> AtWork:
         lease["acquireTime"],
         [
             container_status["restartCount"]
-            for pod in pods
+            for pod in filter(is_operator_that_stays, pods)
             for container_status in pod["status"]["containerStatuses"]
         ],
         lease["renewTime"],
