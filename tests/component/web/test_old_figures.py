@@ -5,10 +5,10 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.component.web.seen import READY, figures
 from tests.component.web.served import WITHIN, served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
+from tests.fakes.web_page import READY, figures
 from tests.samples.shared_cards import card, share, share_node_object
 
 from gpushare_cli.web import server

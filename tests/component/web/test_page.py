@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from tests.component.web.conftest import MARKUP, RACK
-from tests.component.web.seen import READY, figures
 from tests.component.web.served import served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
