@@ -22,8 +22,12 @@ func (v schedulersView) NominatedNode(pod *v1.Pod) string {
 // IsPaused implements waiting.Scheduler.
 func (v schedulersView) IsPaused(node string) bool { return v.isPaused(node) }
 
-// Nominated implements waiting.Scheduler.
+// Nominated implements waiting.Scheduler. Plugins are made before the scheduler's queue, which has the nominated pods: it is
+// there when the first attempt of a pod begins.
 func (v schedulersView) Nominated(node string) []*v1.Pod {
+	if v.cluster.Attempts() == 0 {
+		return nil
+	}
 	var pods []*v1.Pod
 	for _, one := range v.handle.NominatedPodsForNode(node) {
 		pods = append(pods, one.GetPod())

@@ -1,11 +1,13 @@
 package plugin
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"gpushare.io/scheduler/internal/sharenode"
 )
@@ -81,4 +83,18 @@ func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
 			w.waitBound("important")
 		})
 	}
+}
+
+// kube-scheduler makes its plugins before the queue that has the nominated pods.
+func TestAReportBeforeTheSchedulerIsCompleteWakesNobody(t *testing.T) {
+	incomplete, err := frameworkruntime.NewFramework(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, node("gpu-1", 1))
+	b.core.handle = incomplete
+	waker := newWaker(b.waiting, func([]*v1.Pod) { t.Error("nobody waits") })
+	waker.note("gpu-1")
+	waker.look(b.core)
+	waker.tick(b.core)
 }

@@ -146,7 +146,7 @@ func (s *server) start(nodes ...*sharenode.Node) *world {
 	}
 	var running sync.WaitGroup
 	w.lead = func() { running.Go(func() { made.Run(ctx) }) }
-	w.kill = func() { cancel(); running.Wait() }
+	w.kill = func() { cancel(); running.Wait(); factory.Shutdown() }
 	s.t.Cleanup(w.kill)
 	return w
 }
