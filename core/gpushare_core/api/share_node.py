@@ -143,7 +143,7 @@ class Isolation(ApiObject, frozen=True, kw_only=True):
     memory: MemoryIsolation = MemoryIsolation.NONE
     """What limits a container to its share of a card. A change applies to containers that start afterwards.
 
-    None: nothing; use is measured and reported.
+    None: nothing; plugin.measurement.scope Containers shows who uses more.
 
     Hook: a library in the container refuses memory beyond the share when a program requests it from CUDA.
 
