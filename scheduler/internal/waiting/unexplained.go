@@ -10,9 +10,9 @@ const (
 )
 
 // Unexplained returns the pods to wake because nobody can see why they wait: the scheduler writes the reason once after an
-// attempt, and does not repeat a write that failed. It is called once a round. A pod whose reason stays unseen is woken each time
-// twice as late: where no write succeeds, such as for an admission webhook that is away, all pods that wait are unexplained,
-// and new ones are tried after them.
+// attempt, and does not repeat a write that failed. It is called once a round. While a pod's reason stays unseen, the pod is
+// woken each time twice as late: where no status can be written, that concerns all pods that wait, and new pods would queue
+// behind their attempts.
 func (p *Pods) Unexplained(isExplained func(*v1.Pod) bool) []*v1.Pod {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
