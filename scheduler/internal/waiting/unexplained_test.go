@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,15 +18,35 @@ func (w *world) unexplained(rounds int, isExplained func(*v1.Pod) bool) []string
 	return names
 }
 
-func TestAPodWhoseReasonNobodySeesIsWokenOnceAfterEachRefusal(t *testing.T) {
+func TestAPodWhoseReasonNobodySeesIsWokenAfterEachRefusal(t *testing.T) {
 	w := newRefused("a", "b")
 	isExplained := func(pod *v1.Pod) bool { return pod.Name == "b" }
 	expect(t, "the reason may be under way", w.unexplained(explainRounds-1, isExplained))
 	expect(t, "the write has failed", w.unexplained(1, isExplained), "a")
-	expect(t, "a is not tried yet", w.unexplained(3*explainRounds, isExplained))
+	expect(t, "a is not tried yet", w.unexplained(explainRounds-1, isExplained))
 	w.try(pod("a", "16", 10))
-	expect(t, "the reason may be under way again", w.unexplained(explainRounds-1, isExplained))
+	expect(t, "the reason may be under way again", w.unexplained(2*explainRounds-1, isExplained))
 	expect(t, "the write has failed again", w.unexplained(1, isExplained), "a")
+}
+
+func TestAPodWhoseReasonIsNeverSeenIsWokenEverMoreRarely(t *testing.T) {
+	w := newRefused("a")
+	never := func(*v1.Pod) bool { return false }
+	var after []int
+	for range maxDoublings + 2 {
+		rounds := 1
+		for len(w.unexplained(1, never)) == 0 && rounds < 1000 {
+			rounds++
+		}
+		after = append(after, rounds)
+		w.try(pod("a", "16", 10))
+	}
+	if want := []int{10, 20, 40, 80, 160, 320, 320}; !slices.Equal(after, want) {
+		t.Errorf("woken after %v rounds, not %v", after, want)
+	}
+	w.unexplained(1000, func(*v1.Pod) bool { return true })
+	w.try(pod("a", "16", 10))
+	expect(t, "its reason has been seen meanwhile", w.unexplained(explainRounds, never), "a")
 }
 
 func TestAPodWhoseAttemptIsUnderWayNeedsNoReasonYet(t *testing.T) {

@@ -89,8 +89,8 @@ type entry struct {
 	// its group wait for it then.
 	isWokenToEvict bool
 	turn           int
-	// rounds is how many have begun since it was refused.
-	rounds int
+	// rounds is how many have begun since it was refused. doublings is how often it was woken because nobody saw the reason.
+	rounds, doublings int
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
