@@ -166,7 +166,9 @@ def test_the_plugin_binds_pods_with_their_cards_and_leaves_nothing_behind(
 
 def refused_requests(cluster: LocalCluster) -> list[str]:
     """What the second kube-scheduler's pods log of requests that their account may not make."""
-    options = ("-l", "app.kubernetes.io/component=scheduler", "--all-containers", "--tail=-1")
+    # The second replica may still be starting, and a former one ending.
+    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-scheduler", "--timeout=180s")
+    options = ("-l", "app.kubernetes.io/component=scheduler", "--all-containers", "--tail=-1", "--ignore-errors")
     lines = cluster.kubectl("logs", "-n", SYSTEM, *options).splitlines()
     assert lines
     return [line for line in lines if "forbidden: User" in line]
