@@ -168,8 +168,8 @@ def refused_requests(cluster: LocalCluster) -> list[str]:
     """What the second kube-scheduler's pods log of requests that their account may not make."""
     # The second replica may still be starting, and a former one ending.
     cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-scheduler", "--timeout=180s")
-    options = ("-l", "app.kubernetes.io/component=scheduler", "--all-containers", "--tail=-1", "--ignore-errors")
-    lines = cluster.kubectl("logs", "-n", SYSTEM, *options).splitlines()
+    pods = ("-n", SYSTEM, "-l", "app.kubernetes.io/component=scheduler")
+    lines = cluster.kubectl("logs", *pods, "--all-containers", "--tail=-1", "--ignore-errors").splitlines()
     assert lines
     return [line for line in lines if "forbidden: User" in line]
 
