@@ -35,7 +35,7 @@ function demoNodes(text) {
 /** @implements {Feed} */
 class ServerFeed {
   #version = 0;
-  /** How far the clock of the program is before that of the browser, in milliseconds: it may run elsewhere. */
+  /** How far the program's clock is ahead of the browser's, in milliseconds: the program may run elsewhere. */
   #ahead = 0;
 
   now() {
