@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes.interrupts import takes_interrupts
+
 from gpushare_localcluster.cluster import LocalCluster
 
 COMMANDS = Path(sys.executable).parent
@@ -40,8 +42,7 @@ def served_page(cluster: LocalCluster, *, seconds: float = 60.0) -> Iterator[str
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that starts tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=takes_interrupts,
     ) as serving:
         assert serving.stdout is not None
         assert serving.stderr is not None

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from tests.e2e.observe import CALL_SECONDS
 from tests.fakes.exec_plugin import credential, kubeconfig, plugin, printing
+from tests.fakes.interrupts import takes_interrupts
 from tests.unit.cli.login.options import login_options
 
 from gpushare_cli.login.cluster_login import ClusterLogin, cluster_login
@@ -221,8 +221,7 @@ class Terminal:
             opening,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            # Tests that a shell has started in the background would hand down that interruptions are ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=takes_interrupts,
         )
         self.text = ""
 

@@ -15,6 +15,7 @@ from tests.e2e.command_line import COMMANDS, gpushare
 from tests.e2e.product import SYSTEM, Product
 from tests.e2e.rights import await_right
 from tests.e2e.workloads import create, pod
+from tests.fakes.interrupts import takes_interrupts
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_localcluster.cluster import LocalCluster
@@ -172,8 +173,7 @@ def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster)
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        # A shell that starts tests in the background has them ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=takes_interrupts,
     )
     os.close(slave)
     try:

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 import msgspec
+from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
+from tests.fakes.web_page import READY
 
 from gpushare_cli.gather.web.page_reading import PageReader
 from gpushare_cli.web.gathering import Gathering, Publication
@@ -46,6 +48,15 @@ async def served(
                 with suppress(asyncio.CancelledError):
                     await running
                 await reader.close()
+
+
+@asynccontextmanager
+async def opened(cluster: WebCluster, tab: Tab) -> AsyncIterator[PageServer]:
+    """With the tab on the page, which has its first figures."""
+    async with served(cluster) as page:
+        await tab.open(page.guard.url)
+        await tab.until(READY)
+        yield page
 
 
 class Stream:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.component.web.served import WITHIN, served
@@ -36,26 +37,30 @@ async def watched(cluster: WebCluster) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_without_rights_to_watch_nodes_are_listed_each_time(cluster: WebCluster) -> None:
-    cluster.unwatched = True
+@asynccontextmanager
+async def following(cluster: WebCluster) -> AsyncIterator[FollowedNodes]:
+    """With all that it asks for to begin with."""
     async with KubeClient(cluster.credentials()) as client:
         followed = FollowedNodes(client)
         await followed.refresh()
         await watched(cluster)
+        yield followed
+        await followed.forget()
+
+
+async def test_without_rights_to_watch_nodes_are_listed_each_time(cluster: WebCluster) -> None:
+    cluster.unwatched = True
+    async with following(cluster) as followed:
         put_share(cluster)
         await followed.refresh()
         assert b"team-b" in bytes(followed.nodes["gpu-2"])
-        await followed.forget()
 
 
 async def test_a_watch_that_says_nothing_is_not_trusted_for_long(
     cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.muted = True
-    async with KubeClient(cluster.credentials()) as client:
-        followed = FollowedNodes(client)
-        await followed.refresh()
-        await watched(cluster)
+    async with following(cluster) as followed:
         put_share(cluster)
         await asyncio.sleep(0.05)
         await followed.refresh()
@@ -63,17 +68,13 @@ async def test_a_watch_that_says_nothing_is_not_trusted_for_long(
         monkeypatch.setattr(followed_nodes, "SILENT_SECONDS", 0.0)
         await followed.refresh()
         assert b"team-b" in bytes(followed.nodes["gpu-2"])
-        await followed.forget()
 
 
 async def test_a_list_that_does_not_come_is_no_knowledge(
     cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though one object can be listed: a proxy may refuse large answers."""
-    async with KubeClient(cluster.credentials()) as client:
-        followed = FollowedNodes(client)
-        await followed.refresh()
-        await watched(cluster)
+    async with following(cluster) as followed:
         monkeypatch.setattr(followed_nodes, "LIST_SECONDS", 0.5)
         monkeypatch.setattr(FollowedNodes, "_probe", lambda _nodes: asyncio.sleep(0))
         cluster.refused = 410
@@ -84,7 +85,6 @@ async def test_a_list_that_does_not_come_is_no_knowledge(
                 await asyncio.sleep(0.01)
             with pytest.raises(CannotLookError, match=r"does not list .* within 0 s: 410"):
                 await followed.refresh()
-        await followed.forget()
 
 
 async def test_a_login_that_expires_between_rounds_is_not_said_in_the_terminal(

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.component.web.served import WITHIN, served
+from tests.component.web.served import WITHIN, opened, served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
 from tests.fakes.web_page import READY, figures
@@ -22,9 +22,7 @@ async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: We
         "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
     )
     see += " document.dispatchEvent(new Event('visibilitychange')); }"
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab) as page:
         async with asyncio.timeout(10):
             await page.publication.wanted.wait()
         await tab.evaluate(f"({see})(true)")
@@ -40,9 +38,7 @@ async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: We
 
 
 async def test_what_is_not_renewed_is_marked_as_old(tab: Tab, cluster: WebCluster) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         assert await tab.evaluate("document.getElementById('banner').hidden")
         await tab.evaluate("(() => { const now = Date.now; Date.now = () => now() + 120_000; })()")
         await tab.until("document.getElementById('banner').innerText.includes('Nothing new is heard')")
@@ -65,9 +61,7 @@ async def test_figures_that_are_being_read_again_are_no_alarm(tab: Tab, cluster:
 
 
 async def test_an_expired_login_is_shown_and_goes_away(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         assert await tab.evaluate("document.getElementById('banner').hidden")
         await tab.click('#waiting [data-pod="team-b/large"]')
         await tab.until("document.querySelector('#detail .answer')")
@@ -88,9 +82,7 @@ async def test_an_expired_login_is_shown_and_goes_away(cluster: WebCluster, tab:
 
 
 async def test_an_api_server_that_is_gone_is_shown_and_comes_back(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         await cluster.stop()
         await tab.until("document.getElementById('banner').innerText.includes('is not reached')")
         cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
@@ -100,9 +92,8 @@ async def test_an_api_server_that_is_gone_is_shown_and_comes_back(cluster: WebCl
 
 
 async def test_a_program_that_has_ended_is_shown(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
+        pass
     await tab.until("document.getElementById('banner').innerText.includes('Nobody answers')")
 
 
@@ -119,9 +110,7 @@ async def test_a_page_too_many_asks_for_a_place_and_not_for_everything(
 
     monkeypatch.setattr(PageServer, "handle", noted)
     monkeypatch.setattr(server, "MAX_CLIENTS", 0)
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         await tab.until("document.getElementById('banner').innerText.includes('This page gets nothing')")
         assert "Too many pages are open" in await tab.text("#banner")
         async with asyncio.timeout(WITHIN):
@@ -136,9 +125,7 @@ async def test_a_browser_with_another_clock_sees_no_old_figures(cluster: WebClus
     """Such as one behind an SSH tunnel."""
     ahead = "const now = Date.now; Date.now = () => now() + 600_000;"
     await tab.send("Page.addScriptToEvaluateOnNewDocument", source=ahead)
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         await tab.evaluate("gpusharePage.freshness()")
         assert await tab.text("#banner") == ""
 
@@ -156,9 +143,8 @@ async def test_a_mistake_of_the_page_is_not_called_a_missing_answer(cluster: Web
 
 
 async def test_a_program_that_has_ended_does_not_answer_why(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
+        pass
     await tab.until("!document.getElementById('banner').hidden")
     await tab.click('#waiting [data-pod="team-b/large"]')
     await tab.until("document.querySelector('#detail .answer')")

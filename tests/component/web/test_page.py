@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.component.web.conftest import MARKUP, RACK
-from tests.component.web.served import served
+from tests.component.web.served import opened, served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
 from tests.fakes.web_page import COLORS, READY, figures, redraws
@@ -69,9 +69,7 @@ async def test_views_and_filters_live_in_the_address(cluster: WebCluster, tab: T
 
 
 async def test_a_click_on_a_pod_that_waits_says_why(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab) as page:
         await tab.click('#waiting [data-pod="team-b/large"]')
         await tab.until("document.querySelector('#detail .answer')")
         said = await tab.text("#detail")
@@ -87,17 +85,13 @@ async def test_a_click_on_a_pod_that_waits_says_why(cluster: WebCluster, tab: Ta
 
 async def test_a_command_of_several_lines_keeps_them(cluster: WebCluster, tab: Tab) -> None:
     cluster.objects[POLICIES].clear()
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         code = await tab.evaluate("[...document.querySelectorAll('#problems code')].map((e) => e.innerText)")
         assert any("kind: GPUSharePolicy\nmetadata:" in text for text in code)
 
 
 async def test_a_click_on_the_map_shows_the_card(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         x, y = await tab.evaluate(
             "(() => { const b = document.getElementById('canvas').getBoundingClientRect();"
             " return [b.x + 2 + 60, b.y + 2 + 10]; })()"
@@ -112,9 +106,7 @@ async def test_a_click_on_the_map_shows_the_card(cluster: WebCluster, tab: Tab) 
 
 
 async def test_a_pod_that_starts_is_seen_at_once(cluster: WebCluster, tab: Tab) -> None:
-    async with served(cluster) as page:
-        await tab.open(page.guard.url)
-        await tab.until(READY)
+    async with opened(cluster, tab):
         before = await figures(tab)
         cluster.put(
             SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))

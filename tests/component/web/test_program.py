@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import yaml
 from tests.component.web.served import WITHIN
+from tests.fakes.interrupts import takes_interrupts
 from tests.fakes.web_cluster import WebCluster
 
 from gpushare_cli.report import ExitStatus
@@ -40,8 +41,7 @@ async def program(kubeconfig: Path, *arguments: str) -> AsyncIterator[Process]:
         *("-c", START, "web", "--kubeconfig", str(kubeconfig), *arguments),
         stdout=PIPE,
         stderr=PIPE,
-        # A shell that runs the tests in the background has them ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=takes_interrupts,
     )
     try:
         yield process
