@@ -75,8 +75,8 @@ def not_restarted(situation: PodSituation, status: KnownStatus) -> Iterator[Find
         yield decisive(
             "PluginAway",
             (
-                f"The plugin of {node} has been away for more than five minutes. Until it is back its kubelet"
-                " restarts no container with units; then they start by themselves."
+                f"The plugin of {node} has been away for more than five minutes. Until it is back the kubelet"
+                " restarts no container with units there; then they start by themselves."
             ),
             f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node}",
         )
