@@ -1,6 +1,6 @@
 """Rows ``scale`` at sizes of your choice: ``python -m bench.scale --nodes 5000,15000,50000``.
 
-8 cards and 8 pods each. Needs no cluster, and at 50,000 nodes 4 GiB of memory. See docs/scale.md.
+8 cards and 8 pods each. Needs no cluster, and at 50,000 nodes 4 GiB of memory. See docs/benchmarks.md.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Rows ``scale``: what grows with the cluster, up to sizes beyond what Kubernetes is made for.
 
-The figures are of our programs alone, beside stand-ins: docs/scale.md says what that leaves out.
+The figures are of our programs alone, beside stand-ins: docs/benchmarks.md says what that leaves out.
 """
 
 from collections.abc import Iterator

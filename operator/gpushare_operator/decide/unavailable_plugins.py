@@ -17,6 +17,8 @@ from gpushare_operator.cluster.nodes.observed_states import ObservedState
 
 DOUBTED = (REGISTERED, CARDS_HEALTHY, LEDGER_IN_SYNC, ISOLATION_READY, ISOLATION_IN_FORCE)
 """Types of conditions that are Unknown while the plugin is unavailable, if they were True."""
+STOPPING = "Stopping"
+"""Reason of a plugin's last report, when it expects a successor."""
 PLUGIN_SILENT = "PluginSilent"
 NODE_NOT_READY = "NodeNotReady"
 """Reasons: part of the API."""
@@ -31,13 +33,14 @@ def why_unavailable(state: ObservedState) -> str:
     if _is_node_away(state):
         return f"the node itself is not Ready, and {heard}"
     if state.plugin is None:
-        return f"{heard}, and has no pod there now"
+        restarts = "after five minutes the kubelet restarts no container with units until a plugin is back"
+        return f"{heard}, and has no pod there now; {restarts}"
     return f"{heard}: it hangs, or does not reach the API server (pod {state.plugin.name})"
 
 
 def doubt_share_node(state: ObservedState) -> Iterator[DoubtShareNode]:
-    """Yields the conditions that are still True, as Unknown. A plugin that is back writes them again; False
-    stays."""
+    """Yields the conditions that are still True, as Unknown. A plugin that is back writes them again. False
+    stays, but for that of a plugin that no other has followed."""
     share, why, since = state.share, why_unavailable(state), _unavailable_since(state)
     if share is None or share.deleting or since is None:
         return
@@ -45,7 +48,7 @@ def doubt_share_node(state: ObservedState) -> Iterator[DoubtShareNode]:
     doubted = tuple(
         condition_unknown(type_, reason, why)
         for type_ in DOUBTED
-        if (condition := share.conditions.get(type_)) and condition.is_true
+        if (condition := share.conditions.get(type_)) and (condition.is_true or condition.reason == STOPPING)
     )
     if doubted:
         yield DoubtShareNode(share.name, share.uid, since, doubted)

@@ -227,6 +227,15 @@ def test_what_was_wrong_stays_as_it_was_said() -> None:
     assert list(doubt_share_node(state(wrong))) == []
 
 
+def test_a_plugin_that_stopped_and_did_not_come_back_is_not_being_replaced() -> None:
+    """It wrote "wait for the next one", and there was none."""
+    stopped = replace(state(condition_false(REGISTERED, "Stopping", "wait for the next one")), plugins=())
+    (action,) = doubt_share_node(stopped)
+    (condition,) = action.conditions
+    assert (condition.status, condition.reason) == ("Unknown", "PluginSilent")
+    assert "has no pod there now; after five minutes the kubelet restarts no container" in condition.message
+
+
 def test_what_is_doubted_already_is_not_written_again() -> None:
     (action,) = doubt_share_node(state())
     assert list(doubt_share_node(state(*action.conditions))) == []

@@ -53,7 +53,7 @@ NOT_REGISTERED: Mapping[str, NodeRow] = {
     "UnitTooFine": NodeRow(_ERROR, "the policy's unit is too fine for it: it offers nothing", _EDIT),
     "UnitTooCoarse": NodeRow(_ERROR, "the policy's unit is larger than its cards", _EDIT),
     "Starting": NodeRow(_WARNING, "its plugin is starting", _PODS),
-    "Stopping": NodeRow(_WARNING, "its plugin has stopped, and no other runs there yet", _DESCRIBE_NODE),
+    "Stopping": NodeRow(_WARNING, "its plugin has stopped, and no other runs there yet", _PODS),
     "NotShared": NodeRow(_WARNING, "it is not shared, though it has a GPUShareNode", _DESCRIBE),
 }
 """Reason of ``Registered``, False or Unknown."""

@@ -149,6 +149,21 @@ def test_a_pod_that_its_kubelet_refused() -> None:
     assert finding.advice[-1] == "kubectl delete pod -n ml train"
 
 
+def test_a_container_that_the_kubelet_does_not_restart_while_the_plugin_is_away() -> None:
+    message = "endpoint not found in cache for a registered resource: gpushare.io/memory"
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
+    pod = placed(memory_pod(4), containerStatuses=[{"name": "main", "state": waiting}])
+    share_node = share_node_json("gpu-1", card_json(0, held={"ml/train": 4}))
+    (finding,) = explained(pod, share_node).findings
+    assert finding.code == "PluginAway"
+    assert finding.sentence.startswith("The plugin of gpu-1 has been away for more than five minutes.")
+    assert finding.advice == [
+        "kubectl -n gpushare-system get pods -o wide --field-selector spec.nodeName=gpu-1"
+    ]
+    waiting["waiting"]["message"] = message.replace("gpushare.io/memory", "example.com/other")
+    assert explained(pod, share_node).findings == [], "that plugin is not ours"
+
+
 def test_a_pod_that_is_ending() -> None:
     pod = placed(memory_pod(4))
     pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:04:00Z"

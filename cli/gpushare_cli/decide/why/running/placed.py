@@ -21,6 +21,7 @@ from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation
 from gpushare_cli.decide.why.words import seconds_since, seconds_text
 from gpushare_cli.wording import listed
 from gpushare_core.api.enums import MeasurementScope
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
@@ -45,7 +46,7 @@ def placed(situation: PodSituation) -> PodExplanation:
         cards=cards,
         choice=choice_sentences(situation, cards) if cards else [],
         isolation=[] if state is WhyState.ENDED else isolation_sentences(situation),
-        findings=[*refused_by_kubelet(situation)],
+        findings=[*refused_by_kubelet(situation), *not_restarted(situation, status)],
         containers=[*_containers_that_do_not_run(status)],
         words=words_of(situation),
         unread={**situation.unread, **situation.cluster.unread},
@@ -58,11 +59,26 @@ def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
         yield decisive(
             "RefusedByKubelet",
             (
-                "Its kubelet refused it when it came: its units were not available at that moment, or the"
-                " plugin of the node was not registered."
+                "Its kubelet refused it, when it came or when the kubelet restarted: its units were not"
+                " available at that moment, or the plugin of the node was not registered."
             ),
             "A Deployment or Job makes a new pod by itself; a pod without one has to be created again:",
             f"kubectl delete pod -n {situation.namespace} {situation.name}",
+        )
+
+
+def not_restarted(situation: PodSituation, status: KnownStatus) -> Iterator[Finding]:
+    """Source: ``callPreStartContainerIfNeeded``, in the same place."""
+    node, asked = situation.node, tuple(resource.name for resource in situation.request.resources)
+    messages = [words.message for words in _containers_that_do_not_run(status)]
+    if any("endpoint not found in cache" in message and message.endswith(asked) for message in messages):
+        yield decisive(
+            "PluginAway",
+            (
+                f"The plugin of {node} has been away for more than five minutes. Until it is back the kubelet"
+                " restarts no container with units there; then they start by themselves."
+            ),
+            f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node}",
         )
 
 
