@@ -39,8 +39,8 @@ def _finding(
             f"ResourceQuota {quota.metadata.name} lets namespace {situation.namespace} have {hard} of {name}:"
             f" {used} are used, and the pod asks for {asked}."
         ),
-        f"Ask for {hard - used} at most, end pods of the namespace, or have the quota made larger."
+        f"Ask for {hard - used} at most, end pods of the namespace, or ask for a larger quota."
         if hard > used
-        else "End pods of the namespace, or have the quota made larger.",
+        else "End pods of the namespace, or ask for a larger quota.",
         f"kubectl describe quota {quota.metadata.name} -n {situation.namespace}",
     )
