@@ -83,7 +83,7 @@ def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
 def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -> str:
     subject = f"Pod {situation.namespace}/{situation.name}"
     if state is WhyState.UNKNOWN:
-        return f"{subject} waits, and why cannot be known: the GPUShareNodes cannot be read."
+        return f"{subject} waits for an unknown reason: the GPUShareNodes cannot be read."
     if state is WhyState.FITS:
         return _fits(subject, situation)
     waits = f"{subject} waits{_since(situation)}" if situation.exists else f"{subject} would wait"
