@@ -167,7 +167,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "0"}),
         code="AsksForNothing",
         says="asks for 0 of gpushare.io/memory: it gets no card",
-        advises="write how many units it needs",
+        advises="write how many units",
     ),
     WrongPod(
         written="gpushare.io/memory: 4 in requests alone",
