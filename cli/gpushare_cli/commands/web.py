@@ -15,9 +15,9 @@ DESCRIPTION = """\
 Serves one page on this machine and prints its address: a map of all cards, the pods that wait (a click
 says why), problems, and a table of all that. The page changes nothing, and follows the cluster until Ctrl-C.
 
-It shows what the login of your kubeconfig may see. Only programs on this machine that know the address can
-open it: the address has a random token, new each time. Add ?demo to it to see 5,000 made-up nodes. The
-command installs nothing in the cluster.
+It shows what you may see, by the login of your kubeconfig. Only programs on this machine that know the
+address can open it: it has a random token, and is different each time. With ?demo at its end it shows 5,000
+made-up nodes. Nothing is installed in the cluster.
 
 Exit status: 2 it could not look, or the port is taken; 130 ended by Ctrl-C."""
 

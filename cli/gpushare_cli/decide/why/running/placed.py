@@ -58,7 +58,7 @@ def refused_by_kubelet(situation: PodSituation) -> Iterator[Finding]:
         yield decisive(
             "RefusedByKubelet",
             (
-                "Its kubelet refused it when it arrived: its units were not available at that moment, or the"
+                "Its kubelet refused it when it came: its units were not available at that moment, or the"
                 " plugin of the node was not registered."
             ),
             "A Deployment or Job makes a new pod by itself; a pod without one has to be created again:",
