@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 
 from gpushare_cli.commands.command import Command
 from gpushare_cli.commands.table import COMMANDS
@@ -22,10 +22,18 @@ DEFAULT_COMMAND = "status"
 EPILOG = f"""\
 Without a command: {DEFAULT_COMMAND}. kubectl gpushare COMMAND --help explains a command.
 
-Exit status: 0 all is well, 1 the answer is no, 2 it could not look, 130 interrupted."""
+Exit status: 0 all is well; 1 the answer is no; 2 it could not look;
+130 interrupted."""
 HELP_COLUMNS = 80
 WATCH_SECONDS = 2.0
 MAX_WATCH_SECONDS = 86_400.0
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Breaks no line at a hyphen: names, such as of annotations, stay whole."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(text, width, break_on_hyphens=False)
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -42,7 +50,7 @@ def program_parser() -> Parser:
         usage=f"{PROGRAM} [COMMAND] [OPTIONS]",
         description=f"{DESCRIPTION}\n\n{_command_list()}",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
     commands = parser.add_subparsers(prog=PROGRAM, required=True, metavar="COMMAND", help=argparse.SUPPRESS)
@@ -53,7 +61,7 @@ def program_parser() -> Parser:
                 help=command.summary,
                 description=paragraphs(command.description),
                 epilog="\n".join(("Examples:", *(f"  {example}" for example in command.examples))),
-                formatter_class=argparse.RawDescriptionHelpFormatter,
+                formatter_class=HelpFormatter,
             ),
             command,
         )
@@ -139,7 +147,11 @@ def _usage_word(parser: argparse.ArgumentParser, action: argparse.Action) -> str
 def paragraphs(text: str) -> str:
     """Returns ``text`` with lines that fit ``HELP_COLUMNS``; those of commands, which are indented, stay."""
     parts = text.split("\n\n")
-    return "\n\n".join(part if part.startswith(" ") else fill(part, HELP_COLUMNS) for part in parts)
+    return "\n\n".join(part if part.startswith(" ") else _filled(part) for part in parts)
+
+
+def _filled(text: str) -> str:
+    return fill(text, HELP_COLUMNS, break_on_hyphens=False)
 
 
 def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None:
@@ -168,8 +180,8 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         type=_duration,
         default=0.0,
         metavar="TIME",
-        help=f"for a request, such as 5s or 2m; default: {REQUEST_TIMEOUT:g}s. An exec plugin that logs in is"
-        " stopped after it, too",
+        help="for a request, and for a login plugin of the kubeconfig, such as 5s or 2m;"
+        f" default: {REQUEST_TIMEOUT:g}s",
     )
     if is_namespaced:
         group.add_argument("-n", "--namespace", default="", help="default: the context's")
@@ -221,7 +233,7 @@ def _add_watch(group: argparse._ArgumentGroup) -> None:
         type=_seconds,
         metavar="SECONDS",
         default=0.0,
-        help="like --watch, every so many seconds",
+        help="repeat every so many seconds, until Ctrl-C",
     )
 
 

@@ -153,7 +153,7 @@ def _event(action: EvictPod, outcome: EvictionResult, failure: Failure | None, n
 
 def _consequence(action: EvictPod, failure: Failure | None) -> str:
     by = f"isolation.onExcess Evict of policy {action.policy}"
-    advice = "let it ask for more, or its program take less"
+    advice = "ask for more, or limit what the program uses"
     if failure is None:
         return f"its pod is evicted, by {by}; {advice}"
     why = failure.error.message if isinstance(failure.error, ApiError) else str(failure.error)

@@ -126,8 +126,8 @@ def test_a_pod_is_evicted_after_the_grace_and_its_event_says_why(
     note = until_told(cluster, namespace, "EvictedForMemory")
     assert re.fullmatch(
         rf"container main has 6Gi of card \S+ of node {NODE} and asked for 4Gi, for \d+ s: its pod is"
-        r" evicted, by isolation\.onExcess Evict of policy default; let it ask for more, or its program take"
-        r" less",
+        r" evicted, by isolation\.onExcess Evict of policy default; ask for more, or limit what the"
+        r" program uses",
         note,
     )
     seconds = int(re.findall(r"for (\d+) s", note)[0])

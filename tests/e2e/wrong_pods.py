@@ -113,7 +113,7 @@ PODS: tuple[WrongPod, ...] = (
         written="gpushare.io/slice: 1, where nodes are in mode Memory",
         body=pod({SLICE: "1"}),
         code="OtherMode",
-        says="it takes mode Slices or Mixed, and 3 nodes are in mode Memory",
+        says="it needs mode Slices or Mixed, and 3 nodes are in mode Memory",
         advises="Instead of gpushare.io/slice write gpushare.io/memory: N",
     ),
     WrongPod(
@@ -152,7 +152,7 @@ PODS: tuple[WrongPod, ...] = (
             ],
         ),
         code="InitContainersCount",
-        says="init container proxy (restartPolicy: Always) stays beside the others",
+        says="init container proxy (restartPolicy: Always) keeps running",
         advises="Ask for less in the init container",
     ),
     WrongPod(
@@ -167,7 +167,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "0"}),
         code="AsksForNothing",
         says="asks for 0 of gpushare.io/memory: it gets no card",
-        advises="write how many units it needs",
+        advises="write how many units",
     ),
     WrongPod(
         written="gpushare.io/memory: 4 in requests alone",
@@ -261,7 +261,7 @@ PODS: tuple[WrongPod, ...] = (
         written="nodeName: gpu-1",
         body=pod({MEMORY: "4"}, nodeName="gpu-1"),
         code="NodeByHand",
-        says="has spec.nodeName: gpu-1. So no scheduler is asked",
+        says="has spec.nodeName: gpu-1, which bypasses the scheduler",
         advises="Write nodeSelector: {kubernetes.io/hostname: gpu-1} instead",
         is_stopped=False,
     ),
@@ -304,7 +304,7 @@ PODS: tuple[WrongPod, ...] = (
         written="nodeSelector for a node that is cordoned",
         body=pod({MEMORY: "4"}, nodeSelector={HOSTNAME: CORDONED}),
         code="NodesByCordon",
-        says="cordoned by kubectl cordon",
+        says="kubectl cordon keeps new pods off node gpu-2",
         advises="kubectl uncordon gpu-2",
     ),
     WrongPod(
@@ -312,7 +312,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4", "cpu": "1000"}),
         code="NoCpu",
         says="asks for 1000 CPU",
-        advises="not even an empty node has it",
+        advises="no empty node has that much",
     ),
     WrongPod(
         written="memory: 10Ti",
@@ -326,7 +326,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4", "rdma/hca": "1"}),
         code="NoResource",
         says="asks for 1 of rdma/hca, and no node whose cards have room offers any",
-        advises="see that the device plugin that offers it runs",
+        advises="check that its device plugin runs",
     ),
     WrongPod(
         written="a volume of a PersistentVolumeClaim that is not there",
@@ -350,7 +350,7 @@ PODS: tuple[WrongPod, ...] = (
         body=pod({MEMORY: "4"}, schedulingGates=[{"name": "example.com/approval"}]),
         code="Gated",
         says="has the scheduling gate example.com/approval: until it is gone no scheduler looks at it",
-        advises="Whoever put it there takes it away.",
+        advises="Whoever added it has to remove it.",
     ),
     WrongPod(
         written="gpushare.io/memory: 12, where the namespace may have 8",
@@ -370,7 +370,7 @@ PODS: tuple[WrongPod, ...] = (
         written="topologySpreadConstraints with DoNotSchedule",
         body=pod({MEMORY: "4"}, topologySpreadConstraints=[spreading()]),
         code="NotComputed",
-        says="Whether that leaves it a node is not looked at here",
+        says="This command does not check which nodes that leaves",
         advises="kube-scheduler's own Event",
         is_stopped=False,
     ),

@@ -19,7 +19,8 @@ SETTLE_SECONDS = 5.0
 RESIDUE_SECONDS = 15.0
 
 DESCRIPTION = """\
-Compares all records of who has what of which card, and names each difference.
+Compares all records of which pod holds how much of which card, and names each
+difference.
 
 By default it compares what the API server has: annotations of pods, and GPUShareNodes. On a node,
 --host-folder adds the kubelet's own records. On a control-plane node, --extender adds the extender's ledger.
@@ -34,7 +35,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--host-root",
         type=Path,
-        help="with --residue: also look at the files of the host below this folder, such as /",
+        metavar="FOLDER",
+        help="with --residue: also look at the host's files below this folder, such as /",
     )
     _add_times(parser)
 
@@ -46,15 +48,21 @@ def _add_sources(parser: ArgumentParser) -> None:
         type=Path,
         nargs="?",
         const=KUBELET_FOLDER,
+        metavar="FOLDER",
         help="on the node itself: read the kubelet's records in this folder (without a value: %(const)s)",
     )
     parser.add_argument(
         "--extender",
         type=_https,
+        metavar="URL",
         help="on a control-plane node, with engine Extender: its URL, such as https://127.0.0.1:22766",
     )
     parser.add_argument(
-        "--keys", type=Path, default=KEYS, help="folder of the keys for --extender (default: %(default)s)"
+        "--keys",
+        type=Path,
+        default=KEYS,
+        metavar="FOLDER",
+        help="folder of the keys for --extender (default: %(default)s)",
     )
 
 
@@ -62,10 +70,11 @@ def _add_times(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--settle",
         type=_seconds,
-        help="a difference counts if it is still there after so many seconds, because pods come and go"
-        f" meanwhile (default: {SETTLE_SECONDS:g}); with --residue, how long to look while nothing is found,"
-        " because kubelets write what they remember every ten seconds"
-        f" (default: {RESIDUE_SECONDS:g}); 0: look once",
+        metavar="SECONDS",
+        help="name only differences that last this long, because pods come and go"
+        f" (default: {SETTLE_SECONDS:g}); with --residue: look this long before saying that nothing is left,"
+        f" because kubelets write what they remember every ten seconds (default: {RESIDUE_SECONDS:g});"
+        " 0: look once",
     )
     parser.add_argument(
         "--every",
@@ -133,8 +142,8 @@ AUDIT_COMMAND = Command(
     examples=(
         "kubectl gpushare audit",
         "kubectl gpushare audit --residue",
-        "kubectl gpushare audit --node gpu-1 --host-folder         # as root on gpu-1",
-        "kubectl gpushare audit --extender https://127.0.0.1:22766   # as root on a control plane",
+        "kubectl gpushare audit --node gpu-1 --host-folder   # as root on gpu-1",
+        "kubectl gpushare audit --extender https://127.0.0.1:22766   # as root there",
     ),
     add_arguments=_add_arguments,
     find=_find,

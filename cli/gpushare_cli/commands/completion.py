@@ -43,7 +43,7 @@ COMPLETION_COMMAND = Command(
     examples=(
         "source <(kubectl gpushare completion bash)",
         'kubectl gpushare completion zsh > "${fpath[1]}/_kubectl-gpushare"',
-        "kubectl gpushare completion fish > ~/.config/fish/completions/kubectl-gpushare.fish",
+        "kubectl gpushare completion fish | source",
     ),
     add_arguments=_add_arguments,
     find=_find,

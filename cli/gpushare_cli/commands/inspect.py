@@ -20,9 +20,9 @@ Shows each card as a bar: which pods hold how much of it, what they use, and whe
 cordoned, or closed to new pods. The amounts are those by which gpushare places pods.
 
 Where a policy asks for isolation, each pod shows what limits its memory: Hook, Driver, or no isolation (the
-pod is older than that; a new pod in its place has it). -o wide shows the limit of each container.
+pod started before that; a new pod in its place has it). -o wide shows the limit of each container.
 
-More than 16 nodes are shown as a line each. To see their cards name nodes, choose cards by --card or -n, or
+Of more than 16 nodes it shows a line each. To see their cards name nodes, choose cards by --card or -n, or
 use -o wide. Amounts are units of the node's mode; "?" is an amount that is not measured. With more than 50
 nodes a pod that has just started may be missing until the plugin reports it.
 
@@ -81,7 +81,7 @@ INSPECT_COMMAND = Command(
     examples=(
         "kubectl gpushare inspect",
         "kubectl gpushare inspect gpu-2 --card 3",
-        "kubectl gpushare inspect gpu-2 -o wide                # with the limits of containers",
+        "kubectl gpushare inspect gpu-2 -o wide   # with limits of containers",
         "kubectl gpushare inspect --problems",
         "kubectl gpushare inspect -n team-a --sort used",
     ),

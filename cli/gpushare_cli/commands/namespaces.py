@@ -10,8 +10,8 @@ from gpushare_cli.decide.holders.namespaces_report import NamespacesReport, name
 from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
-Shows for each namespace how many units its pods hold, what these are in memory, how much the pods use, which
-pods wait, and what a ResourceQuota allows. It shows all namespaces; -n chooses one.
+Shows for each namespace how many units its pods hold, how much memory that is, how much they use, which pods
+wait, and what a ResourceQuota allows. It shows all namespaces; -n chooses one.
 
 To limit a namespace to 32 units, create a quota of the resource that its pods ask for:
 

@@ -11,7 +11,7 @@ from gpushare_cli.output.page import OutputPage
 
 DESCRIPTION = """\
 Shows the pods of a namespace that hold units of cards or wait for them: where they run, how many units they
-hold, what these are in memory, and how much they use. Where a policy asks for isolation it also shows what
+hold, how much memory that is, and how much they use. Where a policy asks for isolation it also shows what
 limits them: Hook, Driver or none.
 
 "?" is an amount that is not measured. To see why a pod waits: kubectl gpushare why POD."""

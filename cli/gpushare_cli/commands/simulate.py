@@ -84,7 +84,7 @@ SIMULATE_COMMAND = Command(
         "kubectl gpushare simulate --without gpu-2",
         "kubectl gpushare simulate --waiting --unit 256Mi",
         "kubectl gpushare simulate --policy changed-policy.yaml",
-        "kubectl create deployment web --image=web --dry-run=client -o yaml | kubectl gpushare simulate -f -",
+        "helm template ./chart | kubectl gpushare simulate -f -",
     ),
     add_arguments=_add_arguments,
     find=_find,

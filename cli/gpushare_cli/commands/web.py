@@ -12,8 +12,8 @@ from gpushare_cli.output.page import OutputPage
 MAX_PORT = 65_535
 
 DESCRIPTION = """\
-Serves one page on this machine and prints its address: a map of all cards, pods that wait with why on click,
-problems, and the same as a table. The page changes nothing, and follows the cluster until Ctrl-C.
+Serves one page on this machine and prints its address: a map of all cards, the pods that wait (a click
+says why), problems, and a table of all that. The page changes nothing, and follows the cluster until Ctrl-C.
 
 It shows what you may see, by the login of your kubeconfig. Only programs on this machine that know the
 address can open it: it has a random token, and is different each time. With ?demo at its end it shows 5,000
@@ -34,8 +34,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "--rack-label",
         default="",
         metavar="LABEL",
-        help="of Nodes, by which the map groups them, such as topology.kubernetes.io/rack; the page offers"
-        " others",
+        help="the label of nodes by which the map groups them, such as topology.kubernetes.io/rack; the page"
+        " offers others",
     )
 
 

@@ -22,7 +22,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         "-f",
         "--filename",
         metavar="FILE",
-        help="a manifest of a pod, or of an object that creates pods, applied or not; -: from standard input",
+        help="a manifest of a pod, or of an object that creates pods, applied or not; -: standard input",
     )
 
 
@@ -56,7 +56,7 @@ WHY_COMMAND = Command(
         "gpushare places pods. For a running pod it says where the pod runs, on which\n"
         "card, beside which pods, and what limits it to its share. It changes nothing.\n\n"
         "Exit status: 0 the pod runs, or would get its cards now; 1 it does not;\n"
-        "2 it could not be found out."
+        "2 it could not find out."
     ),
     examples=(
         "kubectl gpushare why trainer-7f9c",

@@ -130,8 +130,8 @@ async def test_a_pod_is_evicted_once_its_grace_has_passed_and_is_told_why() -> N
     assert reason == "EvictedForMemory"
     assert note == (
         "container main has 12Gi of card GPU-0 of node gpu-1 and asked for 8Gi, for 60 s: its pod is"
-        " evicted, by isolation.onExcess Evict of policy default; let it ask for more, or its program take"
-        " less"
+        " evicted, by isolation.onExcess Evict of policy default; ask for more, or limit what the"
+        " program uses"
     )
     (event,) = seen.cluster.api.of(EVENTS).values()
     assert event["regarding"] == {

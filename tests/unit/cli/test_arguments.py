@@ -1,5 +1,7 @@
 """The command line: what it takes, and what it says about what it does not."""
 
+import re
+
 import pytest
 
 from gpushare_cli.arguments import parse
@@ -71,8 +73,15 @@ def test_help_fits_a_terminal_and_begins_with_what_the_command_takes(
     assert usage.startswith(f"usage: kubectl gpushare {command.name} ")
     assert usage.endswith("[OPTIONS]")
     assert blank == ""
-    before_examples = others[: others.index("Examples:")]
-    assert [line for line in before_examples if len(line) > 80] == []
+    assert "Examples:" in others
+    assert [line for line in others if len(line) > 80] == []
+    assert [line for line in others if re.search(r"\w-$", line)] == [], "a name can be copied as a whole"
+
+
+def test_the_list_of_commands_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])

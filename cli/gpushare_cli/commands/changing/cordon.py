@@ -17,16 +17,17 @@ CONFIRM_SECONDS = 30.0
 """A plugin that runs needs less than two."""
 
 _DESCRIPTION = """\
-New pods no longer get a cordoned card. The pods on it stay, and are shown; to move them use drain-card.
+Keeps new pods off a card. The pods on it stay, and are listed; drain-card moves them.
 
 The command writes the card's UUID into the annotation gpushare.io/cordon of the GPUShareNode, beside cards
 that are there already, and waits up to 30 seconds until the node's plugin has applied it.
 
-Exit status: 0 it is in force, 1 the plugin has not applied it, 2 no such node or card."""
+Exit status: 0 it is in force, 1 the plugin has not applied it yet, 2 no such node or card."""
 _UNDO_DESCRIPTION = """\
-New pods get the card again; other cordoned cards stay cordoned. A sick card stays closed until it is healthy.
+Lets new pods on the card again; other cordoned cards stay cordoned. A sick card stays closed
+until it is healthy.
 
-Exit status: 0 it is in force, 1 the plugin has not applied it, 2 no such node or card."""
+Exit status: 0 it is in force, 1 the plugin has not applied it yet, 2 no such node or card."""
 
 
 def add_node_and_cards(parser: ArgumentParser) -> None:

@@ -91,7 +91,7 @@ DRAIN_CARD_COMMAND = Command(
     examples=(
         "kubectl gpushare drain-card gpu-2 3 --dry-run",
         "kubectl gpushare drain-card gpu-2 3",
-        'kubectl gpushare drain-card gpu-2 3 --yes --timeout 10m --reason "is replaced today"',
+        'kubectl gpushare drain-card gpu-2 3 --yes --timeout 10m --reason "bad fan"',
     ),
     add_arguments=_add_arguments,
     find=_find,

@@ -22,7 +22,7 @@ cards. Then it checks whether anything is left, like "kubectl gpushare audit --r
 First it shows each step, and asks. --dry-run only shows the steps. The installation stays: the operator,
 its rights, and the CustomResourceDefinitions.
 
-Pods with isolation by the hook need files on their nodes, so it waits until these pods have ended. With the
+Pods with isolation Hook need files on their nodes, so it waits until these pods have ended. With the
 annotation gpushare.io/leave-isolation-files=true on a policy it does not wait, and the files stay.
 
 The operator goes on by itself once the policies are deleted: Ctrl-C and the timeout end only the waiting.

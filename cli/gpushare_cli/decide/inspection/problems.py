@@ -115,7 +115,7 @@ def _card_problems(node: ObservedShareNode, card: SharedCard) -> Iterable[NodePr
                     reason=MEMORY_EXCEEDED,
                     message=f"card {card.index}: container {container.container} of pod {holder.pod} uses"
                     f" more memory than it asked for; other pods on the card may get none.{evicted}",
-                    advice="Let the pod ask for more, or its program take less.",
+                    advice="Ask for more in the pod, or limit what its program uses.",
                     command=f"kubectl gpushare top pods -n {holder.namespace}",
                     card=card.index,
                 )

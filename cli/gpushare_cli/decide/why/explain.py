@@ -10,6 +10,7 @@ from gpushare_cli.decide.why.asks import resource_asks
 from gpushare_cli.decide.why.attempts import attempts_of, words_of
 from gpushare_cli.decide.why.causes.admission import REFUSES
 from gpushare_cli.decide.why.causes.cards import CARDS_FIT
+from gpushare_cli.decide.why.causes.quota import QUOTA_EXCEEDED
 from gpushare_cli.decide.why.causes.resources import nodes_with_all
 from gpushare_cli.decide.why.causes.table import CAUSES
 from gpushare_cli.decide.why.cluster_facts import NODES
@@ -38,7 +39,8 @@ def _waiting(situation: PodSituation) -> PodExplanation:
     state = _state(situation, findings)
     if state is WhyState.FITS and situation.exists:
         findings = [_with_hope(finding) for finding in findings]
-    is_stuck = state is WhyState.WAITING and bool(situation.request.resources)
+    is_kept_out = any(finding.code == QUOTA_EXCEEDED for finding in findings)
+    is_stuck = state is WhyState.WAITING and bool(situation.request.resources) and not is_kept_out
     return PodExplanation(
         namespace=situation.namespace,
         name=situation.name,
@@ -83,7 +85,7 @@ def _state(situation: PodSituation, findings: list[Finding]) -> WhyState:
 def _answer(situation: PodSituation, state: WhyState, findings: list[Finding]) -> str:
     subject = f"Pod {situation.namespace}/{situation.name}"
     if state is WhyState.UNKNOWN:
-        return f"{subject} waits, and why cannot be known: the GPUShareNodes cannot be read."
+        return f"{subject} waits for an unknown reason: the GPUShareNodes cannot be read."
     if state is WhyState.FITS:
         return _fits(subject, situation)
     waits = f"{subject} waits{_since(situation)}" if situation.exists else f"{subject} would wait"

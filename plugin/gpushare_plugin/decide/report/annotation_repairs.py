@@ -93,7 +93,7 @@ def plan_repairs(
 
 def full_pod_events(repairs: Iterable[Repair]) -> list[PodEvent]:
     """Returns an Event for each pod whose annotations cannot be set right."""
-    note = "which cards this pod has cannot be written on it: "
+    note = "gpushare cannot write this pod's cards into its annotations: "
     return [
         replace(_event(repair, ANNOTATIONS_FULL, note + repair.obstacle, ANNOTATIONS_FULL), warning=True)
         for repair in repairs

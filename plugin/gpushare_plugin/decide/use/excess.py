@@ -46,8 +46,8 @@ def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: Reporte
     named = [_sentence(share, measured.requested[share], used) for share, used in found[:MAX_NAMED]]
     more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     message = (
-        f"{'; '.join(named)}{more}; other pods on the card may get no memory: let"
-        " these pods ask for more, or their programs take less"
+        f"{'; '.join(named)}{more}; other pods on the card may get no memory: ask"
+        " for more in these pods, or limit what their programs use"
     )
     return [condition_true(MEMORY_EXCEEDED, "RequestExceeded", message)]
 
@@ -65,10 +65,12 @@ def excess_events(
 
 def _begun(share: ContainerShare, requested: int, used: int) -> PodEvent:
     sentence = _sentence(share, requested, used)
-    note = f"{sentence}; other pods on the card may get no memory: ask for more, or let the program take less"
+    note = (
+        f"{sentence}; other pods on the card may get no memory: ask for more, or limit what the program uses"
+    )
     return PodEvent(pod=share.pod, uid=share.uid, reason=EXCEEDED, note=note, warning=True)
 
 
 def _ended(share: ContainerShare) -> PodEvent:
-    note = f"container {share.container} uses no more of card {share.card} than it asked for"
+    note = f"container {share.container} no longer uses more of card {share.card} than it asked for"
     return PodEvent(pod=share.pod, uid=share.uid, reason=WITHIN_REQUEST, note=note)

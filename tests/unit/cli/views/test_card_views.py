@@ -110,7 +110,7 @@ mode Memory, unit 1Gi, dialect gpushare.io, policy default
 34 of 64 units held, 15 free, 11 at most for one pod
 ! card 0: container main of pod team-a/train-0 uses more memory than it asked
   for; other pods on the card may get none.
-  Let the pod ask for more, or its program take less.
+  Ask for more in the pod, or limit what its program uses.
     kubectl gpushare top pods -n team-a
 ! card 1 is cordoned: its pods stay, no new pod gets it.
   When it may have pods again:

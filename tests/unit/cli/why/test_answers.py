@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.samples.surroundings import asked, node
+from tests.samples.surroundings import asked, node, quota
 from tests.samples.why import (
     MEMORY,
     card_json,
@@ -38,6 +38,12 @@ def another_node(report: PodExplanation) -> Remedy:
 
 def test_a_card_helps_nobody_who_asks_for_a_name_that_no_node_serves() -> None:
     assert explained(pod_json(main={"aliyun.com/gpu-mem": 4})).remedies == []
+
+
+def test_cards_do_not_help_a_pod_that_a_quota_keeps_out() -> None:
+    crowded = [full_node("gpu-1", 9)]
+    assert explained(memory_pod(12), share_nodes=crowded).remedies
+    assert explained(memory_pod(12), share_nodes=crowded, quotas=[quota("8", "8")]).remedies == []
 
 
 def test_one_more_node_needs_the_labels_that_the_pod_asks_for() -> None:

@@ -88,7 +88,7 @@ def test_each_node_lacks_something_else() -> None:
     sharing = [share_node_json(name, card_json(0, node=name)) for name in ("gpu-1", "gpu-2")]
     report = explain(asked(pod, nodes=nodes, share_nodes=sharing))
     assert (report.state, decisive(report)) == (WhyState.WAITING, {"NoCpu", "NoMemory"})
-    assert "of the 2 nodes whose cards have room 1 has not that much left; the others" in report.answer
+    assert "of the 2 nodes whose cards have room 1 has too little left; the others" in report.answer
 
 
 def test_only_nodes_that_have_everything_are_said_to_take_it() -> None:

@@ -138,12 +138,12 @@ def test_of_isolation_in_force_what_is_said_of_the_pod_is_worth_knowing(pod: str
 )
 def test_when_it_is_evicted(since: str, said: str) -> None:
     node = node_of(card_of(share(4, isolation="Hook", exceededSince=since)), isolation=EVICTING)
-    assert explained(node).isolation[-1] == f"Container main has more memory than it asked for, {said}"
+    assert explained(node).isolation[-1] == f"Container main has used more memory than it asked for, {said}"
 
 
 def test_an_excess_that_is_only_reported() -> None:
     node = node_of(card_of(share(4, exceededSince="2026-11-21T10:04:00Z")))
-    assert explained(node).isolation[-1] == "Container main has more memory than it asked for, for 60s."
+    assert explained(node).isolation[-1] == "Container main has used more memory than it asked for, for 60s."
 
 
 def unable(name: str = "gpu-1") -> Json:

@@ -59,7 +59,7 @@ def test_nothing_is_said_of_resources_that_are_nothing_like_ours() -> None:
 def test_a_resource_of_another_mode_names_the_modes() -> None:
     finding = found(unserved_names, asked(pod_json(main={SLICE: 1})))
     assert finding.sentence == (
-        "Container main asks for gpushare.io/slice, and no node serves that: it takes mode Slices or"
+        "Container main asks for gpushare.io/slice, and no node serves that: it needs mode Slices or"
         " Mixed, and 1"
         " node is in mode Memory."
     )
@@ -142,4 +142,4 @@ def test_a_sidecar_that_adds_up_is_named() -> None:
     pod = pod_json(main={MEMORY: 10}, init={"proxy": {MEMORY: 10}})
     pod["spec"]["initContainers"][0]["restartPolicy"] = "Always"
     finding = found(too_much, asked(pod))
-    assert "init container proxy (restartPolicy: Always) stays beside the others" in finding.sentence
+    assert "init container proxy (restartPolicy: Always) keeps running" in finding.sentence

@@ -87,10 +87,7 @@ def test_a_taint_of_kubernetes_says_what_is_wrong_with_the_node() -> None:
 def test_a_cordoned_node_takes_no_new_pod() -> None:
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     finding = found(nodes_kept_from, asked(nodes=[node(unschedulable=True, taints=[cordon])]))
-    assert (
-        finding.sentence
-        == "The pod does not come to the only node with cards (gpu-1): cordoned by kubectl cordon."
-    )
+    assert finding.sentence == "kubectl cordon keeps new pods off the only node with cards (gpu-1)."
     assert finding.advice == ["kubectl uncordon gpu-1"]
 
 
@@ -163,9 +160,8 @@ def test_rules_among_pods_are_left_to_kube_scheduler() -> None:
     anti: Json = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}
     finding = found(not_computed, asked(memory_pod(4, topologySpreadConstraints=spread, affinity=anti)))
     assert finding.sentence == (
-        "The pod has a topologySpreadConstraint with DoNotSchedule, podAntiAffinity. Whether that leaves"
-        " it a node is"
-        " not looked at here."
+        "The pod has a topologySpreadConstraint with DoNotSchedule, podAntiAffinity. This command does not"
+        " check which nodes that leaves."
     )
 
 
@@ -176,11 +172,11 @@ def wanting(**amounts: str) -> Json:
 def test_cpu_that_no_node_has_is_told_with_the_nearest_node() -> None:
     finding = found(missing_resources, asked(wanting(cpu="100")))
     assert finding.sentence == (
-        "The pod asks for 100 CPU, and the only node whose cards have room has not that much left."
+        "The pod asks for 100 CPU, and the only node whose cards have room has too little left."
     )
     assert finding.nearest == "gpu-1: 8 free"
     assert finding.advice == [
-        "Ask for less CPU in the requests of the pod; waiting does not help, not even an empty node has it.",
+        "Ask for less CPU in the requests of the pod; waiting does not help: no empty node has that much.",
         "kubectl describe node gpu-1",
     ]
     assert finding.is_decisive
@@ -205,7 +201,7 @@ def test_it_decides_nothing_where_another_node_has_it() -> None:
     nodes = [node("gpu-1", offered={"cpu": "2"}), node("gpu-2")]
     finding = found(missing_resources, asked(wanting(cpu="4"), share_nodes=two_nodes(), nodes=nodes))
     assert finding.sentence == (
-        "The pod asks for 4 CPU, and of the 2 nodes whose cards have room 1 has not that much left."
+        "The pod asks for 4 CPU, and of the 2 nodes whose cards have room 1 has too little left."
     )
     assert not finding.is_decisive
 
@@ -220,9 +216,7 @@ def test_a_node_takes_a_limited_number_of_pods() -> None:
 
 def test_a_resource_that_no_node_offers_needs_its_plugin() -> None:
     finding = found(missing_resources, asked(wanting(**{"rdma/hca": "1"})))
-    assert finding.advice[0] == (
-        "Remove rdma/hca from the pod, or see that the device plugin that offers it runs there."
-    )
+    assert finding.advice[0] == ("Remove rdma/hca from the pod, or check that its device plugin runs there.")
 
 
 def test_init_containers_lend_their_cpu() -> None:
@@ -268,7 +262,7 @@ def test_a_quota_that_has_too_little_left_is_told_in_figures() -> None:
         "ResourceQuota cards lets namespace ml have 8 of gpushare.io/memory: 6 are used, and the pod asks"
         " for 4."
     )
-    assert finding.advice[0] == "Ask for 2 at most, end pods of the namespace, or have the quota made larger."
+    assert finding.advice[0] == "Ask for 2 at most, end pods of the namespace, or ask for a larger quota."
 
 
 @pytest.mark.parametrize(("hard", "used"), [("10", "6"), ("4", "0")])

@@ -46,7 +46,7 @@ def test_a_pod_that_is_being_deleted_is_placed_no_more() -> None:
     pod = with_metadata(deletionTimestamp="2026-11-21T10:00:00Z", finalizers=["example.com/save"])
     assert found(being_deleted, asked(pod)).sentence == (
         "The pod is being deleted: it is no longer placed, and stays until finalizer example.com/save is"
-        " taken away."
+        " removed."
     )
 
 
@@ -81,7 +81,7 @@ def test_of_a_pod_that_is_refused_no_cards_are_spoken_of() -> None:
 
 def test_a_node_that_is_written_by_hand_is_not_waited_for() -> None:
     finding = found(node_by_hand, asked(written_node="gpu-1"))
-    assert finding.sentence.startswith("The pod has spec.nodeName: gpu-1. So no scheduler is asked")
+    assert finding.sentence.startswith("The pod has spec.nodeName: gpu-1, which bypasses the scheduler")
     assert finding.advice == [
         "Write nodeSelector: {kubernetes.io/hostname: gpu-1} instead: then it waits for room."
     ]

@@ -137,8 +137,8 @@ def test_a_scheduler_that_has_asked_is_known() -> None:
 def test_the_default_scheduler_does_not_ask_where_ours_places_pods() -> None:
     finding = found(schedulers, asked(policies=[policy(backend="Dedicated")]))
     assert finding.sentence == (
-        "The pod is placed by default-scheduler, which knows nothing of cards: with backend Dedicated it is"
-        " gpushare-scheduler that places pods which ask for them."
+        "default-scheduler places the pod, and knows nothing of cards: with backend Dedicated"
+        " gpushare-scheduler places pods that ask for cards."
     )
     assert not finding.is_decisive
 

@@ -104,7 +104,7 @@ def test_text_from_objects_moves_no_cursor() -> None:
 def test_what_could_not_be_read_is_said() -> None:
     unread = {"GPUShareNodes": "the API server does not list them: 403"}
     lines = seen(memory_pod(4), unread=unread, events=[event()])
-    assert lines[0] == "Pod ml/train waits, and why cannot be known: the GPUShareNodes cannot be read."
+    assert lines[0] == "Pod ml/train waits for an unknown reason: the GPUShareNodes cannot be read."
     assert lines[-2] == "What could not be read"
     assert lines[-1] == "  GPUShareNodes: the API server does not list them: 403"
 

@@ -52,8 +52,8 @@ def node_by_hand(situation: PodSituation) -> Iterator[Finding]:
         yield noted(
             "NodeByHand",
             (
-                f"The pod has spec.nodeName: {node}. So no scheduler is asked: where no card has room its"
-                " kubelet refuses the pod, which has failed then."
+                f"The pod has spec.nodeName: {node}, which bypasses the scheduler: if no card there has room,"
+                " the kubelet refuses the pod, and it fails."
             ),
             f"Write nodeSelector: {{kubernetes.io/hostname: {node}}} instead: then it waits for room.",
         )

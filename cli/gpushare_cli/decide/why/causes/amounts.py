@@ -72,7 +72,7 @@ def _nothing(container: WrittenContainer, name: str) -> Finding:
     return noted(
         "AsksForNothing",
         f"Container {container.name} asks for 0 of {name}: it gets no card.",
-        f"If it is to have one, write how many units it needs, such as {name}: 1.",
+        f"If it needs a card, write how many units, such as {name}: 1.",
     )
 
 
@@ -155,9 +155,7 @@ def _init_containers(situation: PodSituation, asked: ResourceRequest) -> Iterato
     counts = f"init container {names} asks for more than the others together, before they start"
     if staying:
         counts = (
-            f"init container {listed(staying)} (restartPolicy: Always) stays beside the others, so that"
-            " its amount"
-            " adds up"
+            f"init container {listed(staying)} (restartPolicy: Always) keeps running, so its amount adds up"
         )
     yield noted(
         "InitContainersCount",

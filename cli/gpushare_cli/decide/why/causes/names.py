@@ -134,7 +134,7 @@ def _other_mode(situation: PodSituation, asked: AskedAmount) -> Finding:
     return decisive(
         "OtherMode",
         (
-            f"{_asks(asked)}, and no node serves that: it takes mode {fitting}, and {number} {verb} in mode"
+            f"{_asks(asked)}, and no node serves that: it needs mode {fitting}, and {number} {verb} in mode"
             f" {listed(modes)}."
         ),
         f"Instead of {asked.resource} write {how_many(situation, meant)}.",

@@ -123,7 +123,7 @@ def _label(node: KubeNode, key: str) -> str:
 
 
 _SENTENCES = {
-    PlacementRule.CORDON: "The pod does not come to {where}: cordoned by kubectl cordon.",
+    PlacementRule.CORDON: "kubectl cordon keeps new pods off {where}.",
     PlacementRule.TAINT: "Taint {text} keeps the pod off {where}.",
     PlacementRule.SELECTOR: "The pod's nodeSelector asks for {text}, which leaves out {where}.",
     PlacementRule.AFFINITY: "The pod's node affinity requires {text}, which leaves out {where}.",
@@ -148,6 +148,6 @@ def not_computed(situation: PodSituation) -> Iterator[Finding]:
     if rules:
         yield noted(
             "NotComputed",
-            f"The pod has {listed(rules)}. Whether that leaves it a node is not looked at here.",
-            "kube-scheduler's own Event of the pod says it.",
+            f"The pod has {listed(rules)}. This command does not check which nodes that leaves.",
+            "See kube-scheduler's own Event of the pod.",
         )

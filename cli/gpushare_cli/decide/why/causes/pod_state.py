@@ -18,7 +18,7 @@ def gated(situation: PodSituation) -> Iterator[Finding]:
         yield decisive(
             "Gated",
             f"The pod has the scheduling gate {listed(gates)}: until it is gone no scheduler looks at it.",
-            *(["kubectl get workloads -A"] if is_kueue else ["Whoever put it there takes it away."]),
+            *(["kubectl get workloads -A"] if is_kueue else ["Whoever added it has to remove it."]),
         )
 
 
@@ -26,7 +26,7 @@ def being_deleted(situation: PodSituation) -> Iterator[Finding]:
     meta = written_pod(situation.pod).metadata
     if meta.deletion_timestamp:
         until = (
-            f"finalizer {listed(meta.finalizers)} is taken away"
+            f"finalizer {listed(meta.finalizers)} is removed"
             if meta.finalizers
             else "its kubelet has ended it"
         )
@@ -41,5 +41,5 @@ def evicted_before(situation: PodSituation) -> Iterator[Finding]:
     """Another pod of the same Deployment, Job or StatefulSet that was evicted lately."""
     for sentence in eviction_sentences(situation):
         yield noted(
-            "EvictedBefore", sentence, "Let its containers ask for more, or their programs take less."
+            "EvictedBefore", sentence, "Ask for more in its containers, or limit what their programs use."
         )

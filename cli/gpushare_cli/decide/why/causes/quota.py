@@ -11,6 +11,7 @@ from gpushare_cli.decide.why.situation import PodSituation
 from gpushare_core.placement.quantity import read_amount
 
 REQUESTS = "requests."
+QUOTA_EXCEEDED = "QuotaExceeded"
 
 
 def quotas_exceeded(situation: PodSituation) -> Iterator[Finding]:
@@ -34,13 +35,13 @@ def _finding(
     if not asked or used + asked <= hard:
         return None
     return decisive(
-        "QuotaExceeded",
+        QUOTA_EXCEEDED,
         (
             f"ResourceQuota {quota.metadata.name} lets namespace {situation.namespace} have {hard} of {name}:"
             f" {used} are used, and the pod asks for {asked}."
         ),
-        f"Ask for {hard - used} at most, end pods of the namespace, or have the quota made larger."
+        f"Ask for {hard - used} at most, end pods of the namespace, or ask for a larger quota."
         if hard > used
-        else "End pods of the namespace, or have the quota made larger.",
+        else "End pods of the namespace, or ask for a larger quota.",
         f"kubectl describe quota {quota.metadata.name} -n {situation.namespace}",
     )

@@ -91,11 +91,11 @@ def _sentence(name: str, amount: Fraction, *, short: int, of: int, is_offered: b
     )
     if not is_offered and short == of:
         return f"{asks}, and no node whose cards have room offers any"
+    little = "no room for another one" if name == "pods" else "too little left"
     if of == 1:
-        return f"{asks}, and {which} has not that much left"
-    some = "none has" if short == of else f"{short:,} {'has' if short == 1 else 'have'}"
-    left = "room for another one" if name == "pods" else "that much left"
-    return f"{asks}, and of {which} {some} {left if short == of else f'not {left}'}"
+        return f"{asks}, and {which} has {little}"
+    some = "each" if short == of else f"{short:,}"
+    return f"{asks}, and of {which} {some} {'have' if 1 < short < of else 'has'} {little}"
 
 
 def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list[str]:
@@ -104,10 +104,10 @@ def _advice(name: str, nearest: str, total: Fraction, *, is_never: bool) -> list
     describe = f"kubectl describe node {nearest}"
     if not total:
         return [
-            f"Remove {name} from the pod, or see that the device plugin that offers it runs there.",
+            f"Remove {name} from the pod, or check that its device plugin runs there.",
             describe,
         ]
-    wait = "waiting does not help, not even an empty node has it" if is_never else "or wait for others to end"
+    wait = "waiting does not help: no empty node has that much" if is_never else "or wait for others to end"
     return [f"Ask for less {_NOUNS.get(name, name)} in the requests of the pod; {wait}.", describe]
 
 

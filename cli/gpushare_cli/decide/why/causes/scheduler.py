@@ -93,8 +93,8 @@ def _does_not_ask(situation: PodSituation, name: str, serving: set[str]) -> Find
     return noted(
         "SchedulerDoesNotAsk",
         (
-            f"The pod is placed by {name}, which knows nothing of cards: with backend {backend} it is {known}"
-            " that places pods which ask for them."
+            f"{name} places the pod, and knows nothing of cards: with backend {backend} {known}"
+            " places pods that ask for cards."
         ),
         f"Write schedulerName: {known}, and create the pod again.",
     )

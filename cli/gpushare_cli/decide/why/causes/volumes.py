@@ -27,5 +27,5 @@ def claims_not_bound(situation: PodSituation) -> Iterator[Finding]:
                 "ClaimNotBound",
                 f"The pod mounts PersistentVolumeClaim {name}, which is {phase} and has no volume yet.",
                 f"kubectl describe pvc {name} -n {situation.namespace}",
-                "With WaitForFirstConsumer its volume is made when the pod is placed, else before that.",
+                "With WaitForFirstConsumer its volume is created when the pod is placed, otherwise earlier.",
             )

@@ -89,4 +89,4 @@ def _excess(situation: PodSituation, node: ObservedShareNode, name: str, own: Ho
         left = int((eviction - situation.now).total_seconds())
         when = f"in {seconds_text(left)}" if left > 0 else "now"
         after = f" Its pod is evicted {when}, by isolation.onExcess of policy {node.spec.policy}."
-    yield f"Container {name} has more memory than it asked for, for {seconds_text(seconds)}.{after}"
+    yield f"Container {name} has used more memory than it asked for, for {seconds_text(seconds)}.{after}"
