@@ -59,7 +59,9 @@ func (w *world) IsPaused(string) bool { return w.isPaused }
 
 // Node implements Scheduler.
 func (w *world) Node(name string) *v1.Node {
-	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"}}}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"}}, Spec: v1.NodeSpec{Taints: w.taints},
+	}
 }
 
 // preemptors begins a round.
