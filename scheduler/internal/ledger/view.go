@@ -116,6 +116,11 @@ func (n *Node) Booked() []string {
 	return uids
 }
 
+// IsSpread says whether a pod has units of several cards by annotation or reservation.
+func (n *Node) IsSpread(uid string) bool {
+	return slices.ContainsFunc(n.holders, func(holder *Holder) bool { return holder.UID == uid && len(holder.Cards) > 1 })
+}
+
 // Gone returns the UIDs of the pods that TakeAway was called for.
 func (n *Node) Gone() []string { return slices.Clone(n.gone) }
 
