@@ -10,5 +10,5 @@ var (
 	nodeAdded  = fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}
 )
 
-// moreEvents has no event of a pod's own updates: it would be those of every pod.
-func (p *Plugin) moreEvents() []fwk.ClusterEventWithHint { return p.nodeUpdates() }
+// moreEvents has no event of all own updates of a pod: it would be those of every pod.
+func (p *Plugin) moreEvents() []fwk.ClusterEventWithHint { return p.updates() }

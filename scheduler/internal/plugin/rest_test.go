@@ -167,6 +167,18 @@ func TestWhoMayNotBeOnANodeIsNotWokenByItsRoomAndIsOnceItMay(t *testing.T) {
 	}
 }
 
+func TestWhoToleratesATaintLaterIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.changeNode("gpu-1", inTeam)
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.report(node("gpu-1", 1))
+	time.Sleep(2 * tickTime)
+	w.change("a", func(pod *v1.Pod) { pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} })
+	w.waitBound("a")
+}
+
 func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
