@@ -297,6 +297,18 @@ func TestRoomInOnePoolWakesNobodyOfAnother(t *testing.T) {
 	}
 }
 
+func TestOneThatIsNominatedIsLeftOnceTheNodeHasNoRoomForIt(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("nominated", "16", 0))
+	w.try(pod("small", "4", -1))
+	w.nominated["nominated"] = "gpu-1"
+	expect(t, "room for it", w.change(16), "nominated")
+	w.try(pod("nominated", "16", 0)) // another plugin refuses it
+	w.report(8)                      // others have taken units, which is no news for the pods that wait
+	expect(t, "room for another one", w.next(), "small")
+}
+
 func TestWhoDoesNotTolerateTheNodesTaintIsNotWoken(t *testing.T) {
 	w := newWorld()
 	w.report(0)
