@@ -127,5 +127,5 @@ func (n *Node) Gone() []string { return slices.Clone(n.gone) }
 // ShareNode returns the GPUShareNode that the sums are of, nil where there is none.
 func (n *Node) ShareNode() *sharenode.Node { return n.share }
 
-// Preempts says whether the node's policy allows that pods are evicted to free a card.
-func (n *Node) Preempts() bool { return n.share != nil && n.share.Preempts }
+// Preempts says whether the node takes pods, and its policy allows that others are evicted to free a card.
+func (n *Node) Preempts() bool { return n.isOpen() && n.share.Preempts }

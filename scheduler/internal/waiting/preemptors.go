@@ -68,10 +68,10 @@ func (l *look) preemptor(g *group) *entry {
 		if kept[node] {
 			continue
 		}
-		if !l.scheduler.IsPaused(node) { // else it changes when the pause ends
-			if one := l.helped(g, node, changedAt, waiting); one != nil {
-				return one
-			}
+		if l.scheduler.IsPaused(node) { // it changes when the pause ends
+			delete(g.helped, node)
+		} else if one := l.helped(g, node, changedAt, waiting); one != nil {
+			return one
 		}
 		delete(g.full, node)
 	}
@@ -81,6 +81,7 @@ func (l *look) preemptor(g *group) *entry {
 // helped returns the first pod that evictions on a node help, and that was not tried since they began to.
 func (l *look) helped(g *group, node string, changedAt uint64, waiting []*entry) *entry {
 	if len(waiting) == 0 {
+		delete(g.helped, node)
 		return nil
 	}
 	l.left -= lookWork

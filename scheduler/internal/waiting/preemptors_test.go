@@ -113,6 +113,40 @@ func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
 	expect(t, "they help again: the one whose last attempt is the longest ago", w.preemptors(), "a")
 }
 
+// Whoever was tried in between was refused by what was so then.
+func TestEvictionsBeginToHelpAnew(t *testing.T) {
+	for name, between := range map[string]func(w *world, is bool){
+		"the node was closed": func(w *world, is bool) {
+			closed := *w.nodes.ShareNode("gpu-1")
+			closed.ClosedReason = map[bool]string{true: "node(s) that are closed"}[is]
+			w.nodes.SetShareNode(&closed)
+			w.pods.Changed("gpu-1", w.nodes)
+		},
+		"the node was paused": func(w *world, is bool) {
+			w.isPaused = is
+			w.pods.Changed("gpu-1", w.nodes)
+		},
+		"nobody waited": func(w *world, is bool) {
+			w.nominated["a"] = map[bool]string{true: "gpu-2"}[is]
+			w.occupied(map[bool]int32{true: 10, false: 5}[is])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRefused("a")
+			w.occupied(5)
+			expect(t, "evictions help", w.preemptors(), "a")
+			w.try(pod("a", "16", 10)) // another plugin refuses the node
+			between(w, true)
+			if name != "the node was closed" { // for less than a round
+				expect(t, "evictions do not help", w.preemptors())
+			}
+			w.try(pod("a", "16", 10))
+			between(w, false)
+			expect(t, "they do again", w.preemptors(), "a")
+		})
+	}
+}
+
 func TestWhoMayNotBeOnTheNodeIsNotWoken(t *testing.T) {
 	w := newRefused()
 	w.try(elsewhere("elsewhere", 10))
