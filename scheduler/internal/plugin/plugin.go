@@ -211,6 +211,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	own.reserved = &reservation{holder, choices, node.ShareNode()}
 	p.waiting.Remove(pod.UID)
+	p.waiting.Taken(nodeName, podapi.Priority(pod))
 	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
 		p.nominatedNoMore(nominated)

@@ -47,6 +47,17 @@ func (p *Pods) Anew(node string) {
 	}
 }
 
+// Taken says that a pod of a priority has got units of a node: evictions there may help nobody else now who is not more important.
+func (p *Pods) Taken(node string, priority int32) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, group := range p.groups {
+		if help := group.helped[node]; len(help) > 0 && help[len(help)-1].from <= priority {
+			group.helped[node] = help.now(priority+1, 0)
+		}
+	}
+}
+
 // look is a round of asking for which pods evictions help.
 type look struct {
 	nodes     Nodes

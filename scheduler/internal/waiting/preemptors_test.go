@@ -147,6 +147,26 @@ func TestEvictionsBeginToHelpAnew(t *testing.T) {
 	}
 }
 
+func TestEvictionsBeginToHelpAnewOnceAPodAsImportantHasComeAndGone(t *testing.T) {
+	w := newRefused("a", "b")
+	w.occupied(5)
+	expect(t, "the first", w.preemptors(), "a")
+	w.try(pod("a", "16", 10)) // in vain: another plugin refuses the node
+	w.pods.Taken("gpu-1", 9)
+	w.try(pod("b", "16", 10))
+	w.occupied(5)
+	expect(t, "one who is less important has come", w.preemptors())
+	w.pods.Taken("gpu-1", 10)
+	w.try(pod("a", "16", 10)) // nobody may be evicted
+	w.occupied(5)
+	expect(t, "it has gone", w.preemptors(), "b")
+	w.try(pod("b", "16", 10))
+	expect(t, "a was tried before that, too", w.preemptors(), "a")
+	w.try(pod("a", "16", 10))
+	w.occupied(5)
+	expect(t, "both were tried", w.preemptors())
+}
+
 func TestWhoMayNotBeOnTheNodeIsNotWoken(t *testing.T) {
 	w := newRefused()
 	w.try(elsewhere("elsewhere", 10))
