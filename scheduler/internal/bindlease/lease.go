@@ -96,9 +96,7 @@ type Lease struct {
 	underWay   int
 	isStopping bool
 	// refusal is why it is not held, by the last attempt to take it; nil before the first, and when it is held.
-	refusal error
-	// lastTry is when that was.
-	lastTry    time.Duration
+	refusal    error
 	hasRefused bool
 	// round is closed when the attempt ends that is under way, or comes next.
 	round chan struct{}
@@ -137,7 +135,8 @@ func (e NotHeldError) Error() string { return e.Cause.Error() }
 func (e NotHeldError) Unwrap() error { return e.Cause }
 
 // Hold returns when pods may be placed. The number is another one when somebody else may have bound pods since the last
-// time. It waits for Timing.Retry at most; then, and where another one may be binding, it returns an error.
+// time. It waits for Timing.Retry at most; then, and where another one may be binding, it returns an error. It does so at
+// once until the next attempt to take the Lease has ended: the scheduler places no other pod while it waits.
 func (l *Lease) Hold(ctx context.Context) (uint64, error) {
 	l.mutex.Lock()
 	isStopping := l.isStopping
@@ -153,7 +152,7 @@ func (l *Lease) hold(ctx context.Context) (uint64, error) {
 	defer timer.Stop()
 	for {
 		holding, round, err := l.permit()
-		if err == nil || round == nil {
+		if round == nil {
 			return holding, err
 		}
 		l.look()
@@ -167,29 +166,27 @@ func (l *Lease) hold(ctx context.Context) (uint64, error) {
 	}
 }
 
-// permit returns an error where no Binding may be sent, and where that may soon be otherwise what is closed then.
+// permit returns an error where no Binding may be sent, and before the first attempt to take the Lease what is closed when
+// that ends.
 func (l *Lease) permit() (uint64, <-chan struct{}, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	now := l.Clock.Steady()
-	l.lastUse, l.isUsed = now, true
+	l.lastUse, l.isUsed = l.Clock.Steady(), true
 	switch {
 	case l.lasts(l.Timing.Uncertain) && l.upToDate == l.holding:
 		return l.holding, nil, nil
 	case l.refusal == nil:
 		return 0, l.round, errPending
-	case now-l.lastTry >= l.Timing.Retry:
-		return 0, l.round, l.refusal
 	}
 	l.hasRefused = true
 	return 0, nil, l.refusal
 }
 
-// refuse notes that somebody has waited in vain: others need not wait at once.
+// refuse notes that somebody has waited in vain: others need not.
 func (l *Lease) refuse(err error) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.refusal, l.lastTry, l.hasRefused = err, l.Clock.Steady(), true
+	l.refusal, l.hasRefused = err, true
 	return err
 }
 
@@ -281,7 +278,7 @@ func (l *Lease) Run(ctx context.Context) {
 // ended notes what became of an attempt, and returns when the next one is due.
 func (l *Lease) ended(err error) time.Duration {
 	l.mutex.Lock()
-	l.refusal, l.lastTry = err, l.Clock.Steady()
+	l.refusal = err
 	close(l.round)
 	l.round = make(chan struct{})
 	isHeld := l.lasts(l.Timing.Uncertain) && l.upToDate == l.holding

@@ -445,6 +445,44 @@ func TestHoldDoesNotWaitForAnother(t *testing.T) {
 	}
 }
 
+// hanging is an API server that does not answer until the test ends.
+type hanging struct {
+	*server
+	end chan struct{}
+}
+
+func (h hanging) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	select {
+	case <-ctx.Done():
+	case <-h.end:
+	}
+	return nil, errors.New("no answer")
+}
+
+// kube-scheduler's one loop asks: while it waits no other pod is placed.
+func TestHoldWaitsOnceForAnAnswer(t *testing.T) {
+	timing := RealTiming()
+	timing.Retry = 50 * time.Millisecond
+	client := hanging{free(), make(chan struct{})}
+	lease := New(Config{
+		Client: client, Identity: "a", Timing: timing, Clock: RealClock(),
+		TakeOver: func(context.Context) error { return nil }, Taken: func() {},
+	})
+	run(t, lease)
+	t.Cleanup(func() { close(client.end) })
+	waited := time.Duration(0)
+	for begin := time.Now(); time.Since(begin) < 10*timing.Retry; time.Sleep(time.Millisecond) {
+		asked := time.Now()
+		if _, err := lease.Hold(context.Background()); err == nil {
+			t.Fatal("held without an answer")
+		}
+		waited += time.Since(asked)
+	}
+	if waited > 2*timing.Retry {
+		t.Errorf("it waited for %s", waited)
+	}
+}
+
 func TestStopWaitsForBindingsUnderWay(t *testing.T) {
 	server := free()
 	lease := newRunning(t, server, "a")

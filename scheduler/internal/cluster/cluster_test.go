@@ -271,6 +271,27 @@ func TestUnitsAreFreeWhenTheKubeletHasReleasedThem(t *testing.T) {
 	}
 }
 
+// Who waits for its units may be placed elsewhere.
+func TestANodeIsLookedAtOnceAPodThatIsGoneIsExpectedNoMore(t *testing.T) {
+	w := newWorld()
+	w.SetPod(bound("a", 8))
+	w.report("a")
+	w.PodGone("a")
+	asked := asking("16")
+	for _, want := range []bool{true, false} {
+		w.freed = nil
+		w.Expire()
+		if will := w.WillFit("gpu-1", asked); will != want || (len(w.freed) > 0) == want {
+			t.Errorf("it will fit: %t, freed %v", will, w.freed)
+		}
+		w.now = w.now.Add(ledger.GoneTime)
+	}
+	w.freed = nil
+	if w.Expire(); len(w.freed) > 0 {
+		t.Errorf("again: freed %v", w.freed)
+	}
+}
+
 func TestUnitsOfAPodThatNobodyReportedAreFreeInTime(t *testing.T) {
 	w := newWorld()
 	w.SetPod(bound("a", 8))

@@ -82,7 +82,7 @@ func (r *Room) Fits(asked *Asked) bool {
 	return refusal == nil
 }
 
-// Preempts says whether the node's policy allows that pods are evicted to free a card.
+// Preempts says whether the node takes pods, and its policy allows that others are evicted to free a card.
 func (r *Room) Preempts() bool { return r.node.Preempts() }
 
 // Node returns a copy of the node's sums, which is the caller's.

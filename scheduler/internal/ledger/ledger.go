@@ -223,7 +223,8 @@ func (l *Ledger) PodGone(uid string, now time.Time) []string {
 }
 
 // Expire frees what pods had that are gone for so long that their node's plugin would have reported them. A pod that
-// the plugin still reports long after it is gone is no longer expected to give anything back.
+// the plugin still reports long after it is gone is no longer expected to give anything back: its node is returned too, for
+// whoever waits for that.
 func (l *Ledger) Expire(now time.Time) []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -232,8 +233,12 @@ func (l *Ledger) Expire(now time.Time) []string {
 			l.free(uid)
 		}
 	}
-	for _, node := range l.nodes {
+	for name, node := range l.nodes {
+		expected := len(node.gone)
 		maps.DeleteFunc(node.gone, func(_ string, since time.Time) bool { return now.Sub(since) >= GoneTime })
+		if len(node.gone) < expected {
+			l.freed[name] = true
+		}
 	}
 	return l.takeFreed()
 }

@@ -116,11 +116,16 @@ func (n *Node) Booked() []string {
 	return uids
 }
 
+// IsSpread says whether a pod has units of several cards by annotation or reservation.
+func (n *Node) IsSpread(uid string) bool {
+	return slices.ContainsFunc(n.holders, func(holder *Holder) bool { return holder.UID == uid && len(holder.Cards) > 1 })
+}
+
 // Gone returns the UIDs of the pods that TakeAway was called for.
 func (n *Node) Gone() []string { return slices.Clone(n.gone) }
 
 // ShareNode returns the GPUShareNode that the sums are of, nil where there is none.
 func (n *Node) ShareNode() *sharenode.Node { return n.share }
 
-// Preempts says whether the node's policy allows that pods are evicted to free a card.
-func (n *Node) Preempts() bool { return n.share != nil && n.share.Preempts }
+// Preempts says whether the node takes pods, and its policy allows that others are evicted to free a card.
+func (n *Node) Preempts() bool { return n.isOpen() && n.share.Preempts }

@@ -13,5 +13,5 @@ var (
 // moreEvents are those that not every version of the scheduler has.
 func (p *Plugin) moreEvents() []fwk.ClusterEventWithHint {
 	ownUpdate := fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.Update}
-	return []fwk.ClusterEventWithHint{{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate}}
+	return append(p.updates(), fwk.ClusterEventWithHint{Event: ownUpdate, QueueingHintFn: p.afterOwnUpdate})
 }

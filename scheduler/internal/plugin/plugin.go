@@ -198,12 +198,11 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("reserving units: %w", err))
 	}
-	room := p.cluster.Room(info)
-	node := room.Node()
+	node := p.besideNominated(info, pod)
 	holder, choices := node.Reserve(string(pod.UID), own.asked.Request)
 	if holder == nil {
 		// An error, so that the pod is tried again: no other node has refused it, and none would wake it.
-		_, refusal := room.Fit(own.asked)
+		_, refusal := node.Fit(own.asked.Request)
 		return fwk.AsStatus(fmt.Errorf("node %s has changed since it was chosen: %s", nodeName,
 			refusal.Words(own.asked.Request)))
 	}
@@ -212,6 +211,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	}
 	own.reserved = &reservation{holder, choices, node.ShareNode()}
 	p.waiting.Remove(pod.UID)
+	p.waiting.Taken(nodeName, podapi.Priority(pod))
 	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
 		p.nominatedNoMore(nominated)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"gpushare.io/scheduler/internal/cluster"
+	"gpushare.io/scheduler/internal/ledger"
 	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/victims"
 )
@@ -223,6 +224,18 @@ func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
 		own.trials[name] = &trial{info: info, node: p.cluster.Room(info).Node(), removed: map[string]*v1.Pod{}}
 	}
 	return own.trials[name]
+}
+
+// besideNominated returns a node with the pods that are nominated for it and go before pod, which gets what they leave.
+func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
+	trial := &trial{info: info, node: p.cluster.Room(info).Node()}
+	for _, one := range p.handle.NominatedPodsForNode(info.Node().Name) {
+		other := one.GetPod()
+		if other.UID != pod.UID && podapi.Priority(other) >= podapi.Priority(pod) && !trial.node.HasUnits(string(other.UID)) {
+			p.nominate(trial, other)
+		}
+	}
+	return trial.node
 }
 
 // nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is

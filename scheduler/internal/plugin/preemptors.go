@@ -2,6 +2,8 @@ package plugin
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/podapi"
@@ -42,6 +44,32 @@ func (v schedulersView) Node(name string) *v1.Node {
 		return nil
 	}
 	return node
+}
+
+// updates are those after which pods may go to nodes that they might not go to before. Up to 1.36 the scheduler queues all pods
+// that we refused after each change of taints, unless there is a hint.
+func (p *Plugin) updates() []fwk.ClusterEventWithHint {
+	ofNode := fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}
+	ofPod := fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodToleration}
+	return []fwk.ClusterEventWithHint{
+		{Event: ofNode, QueueingHintFn: p.afterNodeUpdate}, {Event: ofPod, QueueingHintFn: p.afterToleration},
+	}
+}
+
+// afterNodeUpdate has those woken that fit the node, and that its labels or taints kept away until now.
+func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
+	if updated, is := now.(*v1.Node); is {
+		p.note(updated.Name)
+	}
+	return fwk.QueueSkip, nil
+}
+
+// afterToleration queues a pod that tolerates more taints than before.
+func (p *Plugin) afterToleration(_ klog.Logger, pod *v1.Pod, _, now any) (fwk.QueueingHint, error) {
+	if updated, is := now.(*v1.Pod); is && updated.UID == pod.UID {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
 }
 
 // isPaused says whether a node takes no pods for a while.

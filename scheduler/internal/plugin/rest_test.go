@@ -117,16 +117,66 @@ func TestWhoWaitsForACardIsNotWokenByTaints(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16), node("gpu-2", 1, "uid-y", 0, 16))
 	w.create("a", 4)
 	w.rest(func() {
-		nodes := w.client.CoreV1().Nodes()
-		changed, err := nodes.Get(context.Background(), "gpu-1", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed.Spec.Taints = []v1.Taint{{Key: "x", Effect: v1.TaintEffectPreferNoSchedule}}
-		if _, err := nodes.Update(context.Background(), changed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.changeNode("gpu-1", func(node *v1.Node) {
+			node.Spec.Taints = []v1.Taint{{Key: "x", Effect: v1.TaintEffectPreferNoSchedule}}
+		})
 	}, "a")
+}
+
+// changeNode writes a node anew.
+func (s *server) changeNode(name string, change func(*v1.Node)) {
+	s.t.Helper()
+	nodes := s.client.CoreV1().Nodes()
+	changed, err := nodes.Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	change(changed)
+	if _, err := nodes.Update(context.Background(), changed, metav1.UpdateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func inTeam(node *v1.Node) {
+	node.Labels["team"] = "a"
+	node.Spec.Taints = []v1.Taint{{Key: "team", Effect: v1.TaintEffectNoSchedule}}
+}
+
+func TestWhoMayNotBeOnANodeIsNotWokenByItsRoomAndIsOnceItMay(t *testing.T) {
+	for name, may := range map[string]func(*v1.Node){
+		"its labels": func(node *v1.Node) { node.Labels["team"] = "b" },
+		"its taints": func(node *v1.Node) { node.Spec.Taints = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+			w.changeNode("gpu-1", inTeam)
+			waiting := numbered("waits", 5)
+			for _, one := range waiting {
+				w.create(one, 4, func(pod *v1.Pod) {
+					if name == "its labels" {
+						pod.Spec.NodeSelector = map[string]string{"team": "b"}
+						pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+					}
+				})
+			}
+			w.rest(func() { w.report(node("gpu-1", 1)) }, waiting...)
+			w.changeNode("gpu-1", may)
+			w.waitBound(waiting[:4]...)
+		})
+	}
+}
+
+func TestWhoToleratesATaintLaterIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.changeNode("gpu-1", inTeam)
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.report(node("gpu-1", 1))
+	time.Sleep(2 * tickTime)
+	w.change("a", func(pod *v1.Pod) { pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} })
+	w.waitBound("a")
 }
 
 func TestAPinnedPodIsWokenForItsNode(t *testing.T) {

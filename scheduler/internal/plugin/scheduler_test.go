@@ -289,6 +289,26 @@ func TestOthersDoNotTakeWhatIsFreedForANominatedPod(t *testing.T) {
 	w.waitBound("small")
 }
 
+// Both cards have room for small, and one of them is to be free for the pod that waits.
+func TestOthersGetAnotherCardThanTheOneThatIsFreedForANominatedPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 2, "uid-x", 0, 8, "uid-y", 1, 8))
+	w.create("x", 8, on("gpu-1", "GPU-0", 8))
+	w.create("y", 8, priority(20), on("gpu-1", "GPU-1", 8))
+	w.waitSeen("y", true)
+	end := w.linger("x")
+	w.create("important", 16, priority(10))
+	w.eventually("important waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
+	w.create("small", 8, priority(10))
+	w.waitBound("small")
+	if units := w.cardUnits("small"); units["gpu-1/GPU-1"] != 8 {
+		t.Errorf("small has %v", units)
+	}
+	w.report(node("gpu-1", 2, "uid-y", 1, 8, "uid-small", 1, 8))
+	end()
+	w.waitBound("important")
+}
+
 func TestWhatWasHeldForAPodThatIsBoundElsewhereIsFree(t *testing.T) {
 	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 10), node("gpu-2", 1, "uid-y", 0, 16))
 	w.create("x", 10, on("gpu-1", "GPU-0", 10))

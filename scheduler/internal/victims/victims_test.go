@@ -107,6 +107,25 @@ func TestSeveralCardsAreFreedOneAfterTheOther(t *testing.T) {
 	}
 }
 
+func TestOnePodOfTwoCardsRatherThanTheNewestOfEach(t *testing.T) {
+	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
+	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true, Cards: []sharenode.Card{
+		{UUID: "GPU-0", Units: 2, IsHealthy: true}, {UUID: "GPU-1", Index: 1, Units: 2, IsHealthy: true},
+	}}
+	both := holds("both", "GPU-0", 1)
+	both.Cards = append(both.Cards, cards.Share{Card: "GPU-1", Units: 1})
+	node := ledger.NewNode(share, []*ledger.Holder{both, holds("left", "GPU-0", 1), holds("right", "GPU-1", 1)})
+	container := cards.Container{Name: "main", Limits: map[string]string{slice.Name: "2"}}
+	request := cards.ReadRequest(cards.Pod{Containers: []cards.Container{container}}, []cards.Resource{slice})
+	for priority, want := range map[int32][]string{0: {"both"}, 1: {"left", "right"}} {
+		got, found := Find(node, request, []Pod{pod("both", priority, 1), pod("left", 0, 2), pod("right", 0, 2)}, noBudgets)
+		slices.Sort(got)
+		if !found || !slices.Equal(got, want) {
+			t.Errorf("priority %d: got %v, want %v", priority, got, want)
+		}
+	}
+}
+
 func TestFindChangesNothing(t *testing.T) {
 	node := nodeOf(1, holds("a", "GPU-0", 16))
 	Find(node, asks("16"), []Pod{pod("a", 0, 1)}, noBudgets)

@@ -47,6 +47,17 @@ func (p *Pods) Anew(node string) {
 	}
 }
 
+// Taken says that a pod of a priority has got units of a node: evictions there may help nobody else now who is not more important.
+func (p *Pods) Taken(node string, priority int32) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, group := range p.groups {
+		if help := group.helped[node]; len(help) > 0 && help[len(help)-1].from <= priority {
+			group.helped[node] = help.now(priority+1, 0)
+		}
+	}
+}
+
 // look is a round of asking for which pods evictions help.
 type look struct {
 	nodes     Nodes
@@ -68,10 +79,10 @@ func (l *look) preemptor(g *group) *entry {
 		if kept[node] {
 			continue
 		}
-		if !l.scheduler.IsPaused(node) { // else it changes when the pause ends
-			if one := l.helped(g, node, changedAt, waiting); one != nil {
-				return one
-			}
+		if l.scheduler.IsPaused(node) { // it changes when the pause ends
+			delete(g.helped, node)
+		} else if one := l.helped(g, node, changedAt, waiting); one != nil {
+			return one
 		}
 		delete(g.full, node)
 	}
@@ -81,6 +92,7 @@ func (l *look) preemptor(g *group) *entry {
 // helped returns the first pod that evictions on a node help, and that was not tried since they began to.
 func (l *look) helped(g *group, node string, changedAt uint64, waiting []*entry) *entry {
 	if len(waiting) == 0 {
+		delete(g.helped, node)
 		return nil
 	}
 	l.left -= lookWork

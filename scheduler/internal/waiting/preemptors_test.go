@@ -59,7 +59,9 @@ func (w *world) IsPaused(string) bool { return w.isPaused }
 
 // Node implements Scheduler.
 func (w *world) Node(name string) *v1.Node {
-	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"}}}
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"}}, Spec: v1.NodeSpec{Taints: w.taints},
+	}
 }
 
 // preemptors begins a round.
@@ -109,6 +111,60 @@ func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
 	expect(t, "nobody is less important", w.preemptors())
 	w.occupied(5)
 	expect(t, "they help again: the one whose last attempt is the longest ago", w.preemptors(), "a")
+}
+
+// Whoever was tried in between was refused by what was so then.
+func TestEvictionsBeginToHelpAnew(t *testing.T) {
+	for name, between := range map[string]func(w *world, is bool){
+		"the node was closed": func(w *world, is bool) {
+			closed := *w.nodes.ShareNode("gpu-1")
+			closed.ClosedReason = map[bool]string{true: "node(s) that are closed"}[is]
+			w.nodes.SetShareNode(&closed)
+			w.pods.Changed("gpu-1", w.nodes)
+		},
+		"the node was paused": func(w *world, is bool) {
+			w.isPaused = is
+			w.pods.Changed("gpu-1", w.nodes)
+		},
+		"nobody waited": func(w *world, is bool) {
+			w.nominated["a"] = map[bool]string{true: "gpu-2"}[is]
+			w.occupied(map[bool]int32{true: 10, false: 5}[is])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRefused("a")
+			w.occupied(5)
+			expect(t, "evictions help", w.preemptors(), "a")
+			w.try(pod("a", "16", 10)) // another plugin refuses the node
+			between(w, true)
+			if name != "the node was closed" { // for less than a round
+				expect(t, "evictions do not help", w.preemptors())
+			}
+			w.try(pod("a", "16", 10))
+			between(w, false)
+			expect(t, "they do again", w.preemptors(), "a")
+		})
+	}
+}
+
+func TestEvictionsBeginToHelpAnewOnceAPodAsImportantHasComeAndGone(t *testing.T) {
+	w := newRefused("a", "b")
+	w.occupied(5)
+	expect(t, "the first", w.preemptors(), "a")
+	w.try(pod("a", "16", 10)) // in vain: another plugin refuses the node
+	w.pods.Taken("gpu-1", 9)
+	w.try(pod("b", "16", 10))
+	w.occupied(5)
+	expect(t, "one who is less important has come", w.preemptors())
+	w.pods.Taken("gpu-1", 10)
+	w.try(pod("a", "16", 10)) // nobody may be evicted
+	w.occupied(5)
+	expect(t, "it has gone", w.preemptors(), "b")
+	w.try(pod("b", "16", 10))
+	expect(t, "a was tried before that, too", w.preemptors(), "a")
+	w.try(pod("a", "16", 10))
+	w.occupied(5)
+	expect(t, "both were tried", w.preemptors())
 }
 
 func TestWhoMayNotBeOnTheNodeIsNotWoken(t *testing.T) {

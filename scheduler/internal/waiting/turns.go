@@ -62,12 +62,6 @@ type queue struct {
 // one of which nobody waits for it.
 func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 	t.isFull, t.returned = map[*group]bool{}, map[*entry]bool{}
-	first := &queue{isNominated: true}
-	for _, pod := range nominated {
-		if one := p.pods[pod.UID]; one != nil && one.group.open[t.name] != nil {
-			first.pods = append(first.pods, one)
-		}
-	}
 	for _, group := range p.groups {
 		if group.open[t.name] == nil {
 			continue
@@ -76,6 +70,12 @@ func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 			t.queues = append(t.queues, &queue{pods: group.pods})
 		} else {
 			delete(group.open, t.name)
+		}
+	}
+	first := &queue{isNominated: true}
+	for _, pod := range nominated {
+		if one := p.pods[pod.UID]; one != nil && one.group.open[t.name] != nil {
+			first.pods = append(first.pods, one)
 		}
 	}
 	if len(t.queues) > 0 {

@@ -15,7 +15,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 
 	"gpushare.io/scheduler/internal/cluster"
 	"gpushare.io/scheduler/internal/podapi"
@@ -97,14 +99,16 @@ func (e *entry) isUnderWay(nodes Nodes) bool {
 	return e.refusedBy == nil && e.attempt == nodes.Attempts()
 }
 
-// mayGo says whether the pod may be on a node by the node's labels. Our filter comes first: that a node was full says nothing
-// of that.
+// mayGo says whether the pod may be on a node by the node's labels and taints. Our filter comes first: that a node was full says
+// nothing of that.
 func (e *entry) mayGo(node *v1.Node) bool {
 	if node == nil {
 		return true
 	}
 	matches, err := e.affinity.Match(node)
-	return matches && err == nil
+	_, isKeptAway := corev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, e.pod.Spec.Tolerations,
+		func(taint *v1.Taint) bool { return taint.Effect != v1.TaintEffectPreferNoSchedule }, true)
+	return matches && err == nil && !isKeptAway
 }
 
 // New returns a Pods without any.

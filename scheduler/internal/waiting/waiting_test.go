@@ -26,6 +26,8 @@ type world struct {
 	isPaused bool
 	// nominated are the nodes for which pods are nominated, by pod.
 	nominated map[string]string
+	// taints are those of every node.
+	taints []v1.Taint
 }
 
 func newWorld() *world {
@@ -293,6 +295,40 @@ func TestRoomInOnePoolWakesNobodyOfAnother(t *testing.T) {
 	if open := w.pods.Open(); len(open) > 0 {
 		t.Errorf("open: %v", open)
 	}
+}
+
+func TestOneThatIsNominatedIsLeftOnceTheNodeHasNoRoomForIt(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("nominated", "16", 0))
+	w.try(pod("small", "4", -1))
+	w.nominated["nominated"] = "gpu-1"
+	expect(t, "room for it", w.change(16), "nominated")
+	w.try(pod("nominated", "16", 0)) // another plugin refuses it
+	w.report(8)                      // others have taken units, which is no news for the pods that wait
+	expect(t, "room for another one", w.next(), "small")
+}
+
+func TestWhoDoesNotTolerateTheNodesTaintIsNotWoken(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	for _, name := range []string{"a", "b", "c"} {
+		w.try(pod(name, "16", 10))
+	}
+	w.try(tolerant("d"))
+	w.taints = []v1.Taint{{Key: "soft", Effect: v1.TaintEffectPreferNoSchedule}, {Key: "team", Effect: v1.TaintEffectNoSchedule}}
+	expect(t, "the card is free", w.change(16), "d")
+	w.pods.Remove("d")
+	expect(t, "again", w.change(16))
+	w.taints = w.taints[:1]
+	expect(t, "everybody may be there", w.change(16), "a")
+}
+
+// tolerant returns a pod that may be on nodes with the taint team.
+func tolerant(name string) *v1.Pod {
+	one := pod(name, "16", 0)
+	one.Spec.Tolerations = []v1.Toleration{{Key: "team", Operator: v1.TolerationOpExists}}
+	return one
 }
 
 // While one is nominated for a node the scheduler refuses the others there.

@@ -95,7 +95,21 @@ def _victims(node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]) 
             return None
         chosen += min(options, key=cost)
     needed = _without_needless(chosen, lambda uids: node.fits(gone | uids))
-    return sorted(needed, key=_importance)
+    spread = (pod for pod in pods if (holder := node.ledger.holders.get(pod.uid)) and len(holder.cards) > 1)
+    return sorted(_fewer(needed, spread, lambda uids: node.fits(gone | uids)), key=_importance)
+
+
+def _fewer(chosen: list[BoundPod], spread: Iterable[BoundPod], fits: Fits) -> list[BoundPod]:
+    """Returns ``chosen``, or fewer: one pod that is ``spread`` over several cards for two or more others."""
+    for one in sorted(spread, key=_importance):
+        if len(chosen) > 1 and one.priority <= cost(chosen)[0] and one.uid not in _uids(chosen):
+            chosen = min(chosen, _with_one(one, chosen, fits), key=len)
+    return chosen
+
+
+def _with_one(one: BoundPod, others: list[BoundPod], fits: Fits) -> list[BoundPod]:
+    """Returns ``one``, and those of ``others`` that have to go as well."""
+    return [one, *_without_needless(others, lambda uids: fits(uids | {one.uid}))]
 
 
 def _to_free(

@@ -120,6 +120,14 @@ class TestDistinctCards:
         assert victims(slices, *(bound(uid) for uid in "abcd")) == ["a"]
         assert victims(slices, bound("a", 5), bound("b"), bound("c"), bound("d")) == ["b", "c"]
 
+    def test_one_pod_of_two_cards_rather_than_the_newest_of_each(self) -> None:
+        ledger = ledger_with(
+            2, 2, mode=SLICES, unit="1/2 card", a={"c0": 1, "c1": 1}, b={"c0": 1}, c={"c1": 1}
+        )
+        slices = node(ledger, 2, ResourceClass.SLICE)
+        assert victims(slices, bound("a", started=1), bound("b", started=2), bound("c", started=2)) == ["a"]
+        assert victims(slices, bound("a", 1), bound("b"), bound("c")) == ["b", "c"]
+
     def test_whole_cards(self) -> None:
         holders = {"a": {"c0": 1}, "b": {"c1": 1, "c2": 1}, "c": {"c3": 1}}
         ledger = ledger_with(1, 1, 1, 1, mode=EXCLUSIVE, unit="1 card", **holders)
