@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"gpushare.io/scheduler/internal/cluster"
@@ -42,6 +44,17 @@ func (v schedulersView) Node(name string) *v1.Node {
 		return nil
 	}
 	return node
+}
+
+// IsExplained implements waiting.Scheduler.
+func (v schedulersView) IsExplained(pod *v1.Pod) bool {
+	known, err := v.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return true // there is nobody to be tried
+	}
+	return slices.ContainsFunc(known.Status.Conditions, func(one v1.PodCondition) bool {
+		return one.Type == v1.PodScheduled && one.Status == v1.ConditionFalse && one.Reason == v1.PodReasonUnschedulable
+	})
 }
 
 // isPaused says whether a node takes no pods for a while.

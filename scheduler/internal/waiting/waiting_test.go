@@ -26,6 +26,8 @@ type world struct {
 	isPaused bool
 	// nominated are the nodes for which pods are nominated, by pod.
 	nominated map[string]string
+	// isExplained says of a pod that the API server shows why it waits; nil: of all.
+	isExplained func(*v1.Pod) bool
 }
 
 func newWorld() *world {

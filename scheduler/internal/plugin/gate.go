@@ -1,0 +1,51 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+// GateName is the gate's name in the configuration of kube-scheduler.
+const GateName = "GPUShareGate"
+
+// Gate keeps pods that are at rest out of the scheduler's queues. With each pod that is bound, changed or gone, the scheduler
+// looks at all others that wait, but for those that a gate keeps out and that the event does not concern, by what the gate's
+// own plugin registers. So this is a plugin of its own, which registers nothing.
+type Gate struct{ factory *Factory }
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Gate{}
+	_ fwk.EnqueueExtensions = &Gate{}
+)
+
+// Register makes both plugins known to the scheduler.
+func (f *Factory) Register(registry frameworkruntime.Registry) error {
+	return errors.Join(registry.Register(Name, f.New), registry.Register(GateName, f.newGate))
+}
+
+func (f *Factory) newGate(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	f.hasGate.Store(true)
+	return &Gate{f}, nil
+}
+
+// Name implements fwk.Plugin.
+func (g *Gate) Name() string { return GateName }
+
+// EventsToRegister implements fwk.EnqueueExtensions.
+func (g *Gate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) { return nil, nil }
+
+// PreEnqueue implements fwk.PreEnqueuePlugin.
+func (g *Gate) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+	g.factory.mutex.Lock()
+	core := g.factory.core
+	g.factory.mutex.Unlock()
+	if core != nil && core.waiting.IsAtRest(pod.UID) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits until a card is free")
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics/testutil"
+	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// gated returns how many pods the schedulers of this process keep out of their queues.
+func gated(t testing.TB) int {
+	t.Helper()
+	schedulermetrics.Register()
+	value, err := testutil.GetGaugeMetricValue(schedulermetrics.GatedPods())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(value)
+}
+
+func (w *world) waitGated(want int) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
+}
+
+// The tests of the gate are not parallel to others: the number of gated pods is that of the process.
+func TestAPodAtRestIsGatedUntilItsCardIsFree(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.create("b", 4, elsewhereOnly)
+	w.waitRefused("a")
+	w.waitRefused("b")
+	tried := w.attempts.of("a")
+	w.waitGated(before + 2) // nobody has asked others about b
+	if now := w.attempts.of("a"); now != tried {
+		t.Errorf("%d attempts, and %d before", now, tried)
+	}
+	w.report(node("gpu-1", 1))
+	w.waitBound("a")
+	w.waitGated(before + 1)
+}
+
+func TestAPodAtRestIsWokenByThePodThatIsGone(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-1", 1))
+	w.create("first", 16)
+	w.waitBound("first")
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.waitGated(before + 1)
+	w.delete("first")
+	w.waitBound("a")
+}
+
+func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.waitGated(before + 1)
+	w.delete("a")
+	w.waitGated(before)
+	w.create("a", 4)
+	w.waitRefused("a")
+}
+
+func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {
+	s := newServer(t)
+	s.withoutGate = true
+	w := s.start(node("gpu-1", 1, "uid-x", 0, 16))
+	w.lead()
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.rest(func() { time.Sleep(12 * tickTime) }, "a")
+}
+
+func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {
+	gate, err := (&Factory{}).newGate(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := gate.(*Gate).PreEnqueue(context.Background(), &v1.Pod{}); !status.IsSuccess() {
+		t.Error(status)
+	}
+}
