@@ -12,7 +12,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // counts client requests in /metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // build information in /metrics
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"gpushare.io/scheduler/internal/inspection"
 	"gpushare.io/scheduler/internal/plugin"
@@ -21,7 +20,7 @@ import (
 
 func main() {
 	factory := &plugin.Factory{Show: show}
-	command := program.Program{Option: app.WithPlugin(plugin.Name, factory.New), Stop: factory.Stop}.Command()
+	command := program.Program{Option: factory.Register, Stop: factory.Stop}.Command()
 	os.Exit(cli.Run(command))
 }
 

@@ -100,9 +100,9 @@ DEDICATED_EXTENDER_ACCOUNT = "gpushare-scheduler-extender"
 """With backend Dedicated and engine Extender: the ServiceAccount of kube-scheduler and the extender beside
 it."""
 
-EDIT_REVISION = 2
+EDIT_REVISION = 3
 """Counts up when hostctl writes something else for the same arguments: then an upgrade edits hosts again that
-an earlier version has edited. 2: ``preemptVerb``."""
+an earlier version has edited. 2: ``preemptVerb``. 3: ``GPUShareGate``."""
 
 HOST_ADDRESS_VARIABLE = "HOST_IP"
 """In an extender's container: the address of its host, at which the extender serves its metrics."""

@@ -52,6 +52,8 @@ type core struct {
 	lease *bindlease.Lease
 	// hold is its Hold.
 	hold func(ctx context.Context) (uint64, error)
+	// hasGate says whether the scheduler has our Gate.
+	hasGate func() bool
 
 	// hasBegun is true once they have all said so.
 	hasBegun  atomic.Bool
@@ -68,6 +70,8 @@ type Factory struct {
 	core  *core
 	// args are those of core.
 	args Args
+	// hasGate is true once the gate of a profile is made.
+	hasGate atomic.Bool
 	// connect is replaced in tests.
 	connect func(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error)
 }
@@ -90,6 +94,7 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 			connecting = f.connect
 		}
 		made := newCore(handle, bindcall.RealClock())
+		made.hasGate = f.hasGate.Load
 		if err := made.start(ctx, handle, func(handler sharenodes.Handler) (*connection, error) {
 			return connecting(handle, args, handler)
 		}); err != nil {
@@ -112,6 +117,7 @@ func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 		clock:   clock,
 		slots:   bindcall.NewSlots(),
 		hold:    func(context.Context) (uint64, error) { return 0, nil },
+		hasGate: func() bool { return false },
 		handle:  handle,
 	}
 	made.metrics = metrics.New(clock.Now, made.readings)
@@ -134,7 +140,7 @@ func (f *Factory) Stop(ctx context.Context) error {
 func (c *core) start(
 	ctx context.Context, handle fwk.Handle, connect func(sharenodes.Handler) (*connection, error),
 ) error {
-	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) })
+	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) }, func(pods []*v1.Pod) { c.rest(ctx, pods) })
 	c.know(handle, waker.note)
 	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
 	if err != nil {
@@ -196,23 +202,24 @@ func (c *core) dropShareNode(name string) {
 
 // activate has the scheduler try pods that may fit now.
 func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
+	klog.FromContext(ctx).V(4).Info("Waking pods that may fit a card now", "pods", len(pods))
+	c.waiting.Wake(pods...)
+	c.enqueue(ctx, pods)
+}
+
+// rest has the scheduler ask the gate, which keeps pods out that are at rest.
+func (c *core) rest(ctx context.Context, pods []*v1.Pod) {
+	if c.hasGate() {
+		c.enqueue(ctx, pods)
+	}
+}
+
+func (c *core) enqueue(ctx context.Context, pods []*v1.Pod) {
 	byName := make(map[string]*v1.Pod, len(pods))
 	for _, pod := range pods {
 		byName[pod.Namespace+"/"+pod.Name] = pod
 	}
-	klog.FromContext(ctx).V(4).Info("Waking pods that may fit a card now", "pods", len(pods))
 	c.handle.Activate(klog.FromContext(ctx), byName)
-}
-
-// isExplained says whether the API server shows why a pod waits, as far as the watch tells.
-func (c *core) isExplained(pod *v1.Pod) bool {
-	known, err := c.pods.Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || known.UID != pod.UID {
-		return true // there is nobody to be tried
-	}
-	return slices.ContainsFunc(known.Status.Conditions, func(one v1.PodCondition) bool {
-		return one.Type == v1.PodScheduled && one.Status == v1.ConditionFalse && one.Reason == v1.PodReasonUnschedulable
-	})
 }
 
 // podHandler counts the bound pods, and forgets those that wait no more.
@@ -248,6 +255,9 @@ func (c *core) dropPod(before any) {
 		before = last.Obj
 	}
 	if pod, is := before.(*v1.Pod); is {
+		if nominated := pod.Status.NominatedNodeName; nominated != "" && pod.Spec.NodeName == "" {
+			c.nominatedNoMore(nominated) // nobody asks those that are at rest
+		}
 		c.waitsNoMore(pod.UID)
 		c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 		c.cluster.PodGone(pod.UID)

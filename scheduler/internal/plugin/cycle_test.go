@@ -164,7 +164,7 @@ func BenchmarkReport(b *testing.B) {
 	for number := range 1000 {
 		cycle(b, p, podOf(fmt.Sprintf("waits-%d", number), 13), infos)
 	}
-	waker := newWaker(p.waiting, func([]*v1.Pod) { b.Fatal("nobody fits") })
+	waker := newWaker(p.waiting, func([]*v1.Pod) { b.Fatal("nobody fits") }, nil)
 	for number := 0; b.Loop(); number++ {
 		name := fmt.Sprintf("gpu-%d", number%100)
 		p.cluster.SetShareNode(node(name, 8))

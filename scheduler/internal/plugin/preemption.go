@@ -37,7 +37,7 @@ func (p *Plugin) PostFilter(
 	if own.isUnservable {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
-	p.rest(own, pod, nodes)
+	p.refused(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	p.forgetUnlessPending(pod)
@@ -51,8 +51,8 @@ func (p *Plugin) PostFilter(
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// rest has the pod wait for the nodes where we have refused it.
-func (p *Plugin) rest(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
+// refused has the pod wait for the nodes where we have refused it.
+func (p *Plugin) refused(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
 	refused := own.refused.nodes()
 	if len(refused) == 0 {
 		p.waiting.Remove(pod.UID)
@@ -64,6 +64,9 @@ func (p *Plugin) rest(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) 
 	}
 	for _, node := range p.waiting.Refused(pod.UID, by, p.cluster) {
 		p.note(node)
+	}
+	if seen, is := nodes.(statuses); is && seen.Len() == len(refused) && p.sawAll(nodes) {
+		p.waiting.ForCardsAlone(pod.UID)
 	}
 }
 

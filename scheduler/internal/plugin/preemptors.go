@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -46,13 +48,26 @@ func (v schedulersView) Node(name string) *v1.Node {
 	return node
 }
 
+// IsExplained implements waiting.Scheduler.
+func (v schedulersView) IsExplained(pod *v1.Pod) bool {
+	known, err := v.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return true // there is nobody to be tried
+	}
+	return slices.ContainsFunc(known.Status.Conditions, func(one v1.PodCondition) bool {
+		return one.Type == v1.PodScheduled && one.Status == v1.ConditionFalse && one.Reason == v1.PodReasonUnschedulable
+	})
+}
+
+// nodeUpdated is after what a pod may go to a node to which it might not go before.
+var nodeUpdated = fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}
+
 // updates are those after which pods may go to nodes that they might not go to before. Up to 1.36 the scheduler queues all pods
 // that we refused after each change of taints, unless there is a hint.
 func (p *Plugin) updates() []fwk.ClusterEventWithHint {
-	ofNode := fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}
 	ofPod := fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodToleration}
 	return []fwk.ClusterEventWithHint{
-		{Event: ofNode, QueueingHintFn: p.afterNodeUpdate}, {Event: ofPod, QueueingHintFn: p.afterToleration},
+		{Event: nodeUpdated, QueueingHintFn: p.afterNodeUpdate}, {Event: ofPod, QueueingHintFn: p.afterToleration},
 	}
 }
 
@@ -67,6 +82,7 @@ func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.Queu
 // afterToleration queues a pod that tolerates more taints than before.
 func (p *Plugin) afterToleration(_ klog.Logger, pod *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if updated, is := now.(*v1.Pod); is && updated.UID == pod.UID {
+		p.waiting.Wake(pod)
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil

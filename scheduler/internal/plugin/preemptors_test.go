@@ -93,7 +93,7 @@ func TestAReportBeforeTheSchedulerIsCompleteWakesNobody(t *testing.T) {
 	}
 	b := newBench(t, node("gpu-1", 1))
 	b.core.handle = incomplete
-	waker := newWaker(b.waiting, func([]*v1.Pod) { t.Error("nobody waits") })
+	waker := newWaker(b.waiting, func([]*v1.Pod) { t.Error("nobody waits") }, nil)
 	waker.note("gpu-1")
 	waker.look(b.core)
 	waker.tick(b.core)

@@ -50,6 +50,8 @@ type server struct {
 	// takesAnyVersion has a Binding take effect on a pod that was changed since: a leader that is killed here writes a
 	// status in its last moment, and could not if it was a process.
 	takesAnyVersion bool
+	// withoutGate leaves our Gate out of schedulers that start.
+	withoutGate bool
 }
 
 var errAway = errors.New("connection refused")

@@ -21,6 +21,8 @@ type waker struct {
 	waiting *waiting.Pods
 	// activate has the scheduler try pods.
 	activate func(pods []*v1.Pod)
+	// rest has the scheduler look no more at pods that are at rest.
+	rest func(pods []*v1.Pod)
 
 	mutex sync.Mutex
 	// changed are nodes that have changed since the last look.
@@ -31,9 +33,9 @@ type waker struct {
 	signal chan struct{}
 }
 
-func newWaker(pods *waiting.Pods, activate func([]*v1.Pod)) *waker {
+func newWaker(pods *waiting.Pods, activate, rest func([]*v1.Pod)) *waker {
 	return &waker{
-		waiting: pods, activate: activate,
+		waiting: pods, activate: activate, rest: rest,
 		changed: map[string]bool{}, recent: map[string]bool{}, signal: make(chan struct{}, 1),
 	}
 }
@@ -95,9 +97,12 @@ func (w *waker) tick(core *core) {
 		w.wake(node, core)
 	}
 	pods = append(pods, w.waiting.Preemptors(core.cluster, schedulersView{core})...)
-	pods = append(pods, w.waiting.Unexplained(core.isExplained)...)
-	if len(pods) > 0 {
+	woken, resting := w.waiting.Rest(schedulersView{core})
+	if pods = append(pods, woken...); len(pods) > 0 {
 		w.activate(pods)
+	}
+	if len(resting) > 0 {
+		w.rest(resting)
 	}
 }
 

@@ -120,14 +120,17 @@ func (s *server) start(nodes ...*sharenode.Node) *world {
 		set.Enabled = append([]config.Plugin{counter}, set.Enabled...)
 	}
 	factory := informers.NewSharedInformerFactory(s.client, 0)
+	if s.withoutGate {
+		profiles[0].Plugins.PreEnqueue.Enabled = nil
+	}
+	registry := frameworkruntime.Registry{
+		counter.Name: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return w.attempts, nil },
+	}
+	if err := w.factory.Register(registry); err != nil {
+		s.t.Fatal(err)
+	}
 	made, err := scheduler.New(ctx, s.client, factory, nil, recorder,
-		scheduler.WithProfiles(profiles...),
-		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{
-			Name: w.factory.New,
-			counter.Name: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-				return w.attempts, nil
-			},
-		}),
+		scheduler.WithProfiles(profiles...), scheduler.WithFrameworkOutOfTreeRegistry(registry),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1))
 	if err != nil {
 		s.t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"k8s.io/component-base/cli"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"gpushare.io/scheduler/internal/plugin"
 )
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	factory := &plugin.Factory{}
-	os.Exit(cli.Run(Program{Option: app.WithPlugin(plugin.Name, factory.New), Stop: factory.Stop}.Command()))
+	os.Exit(cli.Run(Program{Option: factory.Register, Stop: factory.Stop}.Command()))
 }
 
 const (

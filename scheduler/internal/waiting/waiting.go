@@ -93,6 +93,8 @@ type entry struct {
 	turn           int
 	// rounds is how many have begun since it was refused. doublings is how often it was woken because nobody saw the reason.
 	rounds, doublings int
+	// isForCardsAlone says that nobody but we refused it. isAtRest says that the scheduler need not look at it until it is woken.
+	isForCardsAlone, isAtRest bool
 }
 
 func (e *entry) isUnderWay(nodes Nodes) bool {
@@ -111,6 +113,15 @@ func (e *entry) mayGo(node *v1.Node) bool {
 	return matches && err == nil && !isKeptAway
 }
 
+// ForCardsAlone says that nobody but we refused a pod.
+func (p *Pods) ForCardsAlone(uid types.UID) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if one := p.pods[uid]; one != nil {
+		one.isForCardsAlone = true
+	}
+}
+
 // New returns a Pods without any.
 func New() *Pods {
 	return &Pods{groups: map[string]*group{}, pods: map[types.UID]*entry{}}
@@ -125,6 +136,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	if before != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
 		before.isWokenToEvict, before.turn, before.rounds = false, 0, 0
+		before.isForCardsAlone, before.isAtRest = false, false
 		return
 	}
 	p.added++
@@ -220,6 +232,8 @@ type Scheduler interface {
 	NominatedNode(pod *v1.Pod) string
 	// IsPaused says whether a node takes no pods for a while.
 	IsPaused(node string) bool
+	// IsExplained says whether the API server shows why a pod waits, as far as is known, or does not have the pod any more.
+	IsExplained(pod *v1.Pod) bool
 }
 
 // Changed says that a node has changed.

@@ -28,6 +28,8 @@ type world struct {
 	nominated map[string]string
 	// taints are those of every node.
 	taints []v1.Taint
+	// isExplained says of a pod that the API server shows why it waits; nil: of all.
+	isExplained func(*v1.Pod) bool
 }
 
 func newWorld() *world {

@@ -196,7 +196,7 @@ def without_plugin(profile: Json) -> Json:
         point: {
             key: rest
             for key, names in (lists or {}).items()
-            if (rest := [name for name in names or [] if name["name"] != "GPUShare"])
+            if (rest := [name for name in names or [] if not name["name"].startswith("GPUShare")])
         }
         for point, lists in (profile.get("plugins") or {}).items()
     }
@@ -230,6 +230,7 @@ def test_every_profile_gets_the_plugin_and_loses_nothing_or_the_text_is_refused(
     for profile in profiles:
         assert {"preFilter", "filter", "postFilter", "bind"} <= {*plugin_places(profile)}
         assert profile["plugins"]["multiPoint"]["enabled"][-1] == {"name": "GPUShare", "weight": 5}
+        assert profile["plugins"]["preEnqueue"]["enabled"][0] == {"name": "GPUShareGate"}
     with pytest.raises(NeedsPersonError, match="GPUShare already"):
         scheduler_config.merge(merged, PLUGIN)
 

@@ -45,7 +45,7 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
     }
 
 
-WRITTEN = {2: ("152af64d4f96a9c1", "10cf8045452f63ca")}
+WRITTEN = {3: ("152af64d4f96a9c1", "a834fe23a69f4041")}
 """Revision -> checksums of what it writes: with the extender, with the plugin."""
 
 
@@ -303,6 +303,7 @@ def test_the_plugin_comes_first_and_wherever_a_profile_switches_all_others_off()
         },
         "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "GPUShare", "weight": 5}]},
         "reserve": {"disabled": [{"name": "VolumeBinding"}]},
+        "preEnqueue": {"enabled": [{"name": "GPUShareGate"}]},
         **{point: {"enabled": own} for point in ("preFilter", "postFilter", "bind")},
     }
     fit, ours = profile["pluginConfig"]

@@ -15,7 +15,10 @@ from gpushare_hostctl.decide.scheduler.edits import AddEntry, AddItem, Edit
 from gpushare_hostctl.errors import NeedsPersonError
 
 PLUGIN = "GPUShare"
-FIRST = ("preFilter", "filter", "postFilter", "bind")
+GATE = "GPUShareGate"
+"""Its plugin that keeps pods which wait for a card out of the scheduler's queues."""
+_GATES = "preEnqueue"
+FIRST = (_GATES, "preFilter", "filter", "postFilter", "bind")
 """The extension points at which it comes before all others."""
 OTHERS = ("preScore", "score", "reserve")
 """Those at which any place will do, which ``multiPoint`` gives it where nothing is switched off."""
@@ -96,9 +99,10 @@ class PluginEntry:
         for point in (_MULTI_POINT, *FIRST, *OTHERS):
             where = (*path, point)
             lists = _mapping(plugins.get(point), _dotted(where))
-            if PLUGIN in _names(lists, "enabled", where):
+            name = self._enabled(point)["name"]
+            if name in _names(lists, "enabled", where):
                 raise NeedsPersonError(
-                    f"{_dotted(where)} in the scheduler's --config file has the plugin {PLUGIN} already; "
+                    f"{_dotted(where)} in the scheduler's --config file has the plugin {name} already; "
                     "remove it there"
                 )
             if point in OTHERS and _EVERYTHING["name"] not in _names(lists, "disabled", where):
@@ -141,7 +145,8 @@ class PluginEntry:
 
     def _enabled(self, point: str) -> Json:
         scores = point in (_MULTI_POINT, "score")
-        return {"name": PLUGIN, **({"weight": self.weight} if scores else {})}
+        name = GATE if point == _GATES else PLUGIN
+        return {"name": name, **({"weight": self.weight} if scores else {})}
 
     def _own_arguments(self) -> Json:
         return {"name": PLUGIN, "args": {"extenderLeaseNamespace": self.lease_namespace}}

@@ -1,0 +1,130 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
+	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// gated returns how many pods the schedulers of this process keep out of their queues.
+func gated(t testing.TB) int {
+	t.Helper()
+	schedulermetrics.Register()
+	value, err := testutil.GetGaugeMetricValue(schedulermetrics.GatedPods())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(value)
+}
+
+func (w *world) waitGated(want int) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
+}
+
+// waitAtRest returns once a pod is gated.
+func (w *world) waitAtRest(name string) {
+	w.t.Helper()
+	w.waitRefused(name)
+	w.eventually(name+" is at rest", func() bool { return w.factory.core.waiting.IsAtRest(types.UID("uid-" + name)) })
+	time.Sleep(tickTime / 2)
+}
+
+// This test is not parallel to others: the number of gated pods is that of the process.
+func TestAPodAtRestIsGatedUntilItsCardIsFree(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.create("b", 4, elsewhereOnly)
+	w.waitRefused("a")
+	w.waitRefused("b")
+	tried := w.attempts.of("a")
+	w.waitGated(before + 2) // nobody has asked others about b
+	if now := w.attempts.of("a"); now != tried {
+		t.Errorf("%d attempts, and %d before", now, tried)
+	}
+	w.report(node("gpu-1", 1))
+	w.waitBound("a")
+	w.waitGated(before + 1)
+}
+
+func TestAPodAtRestIsWokenByThePodThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1))
+	w.create("first", 16)
+	w.waitBound("first")
+	w.create("a", 4)
+	w.waitAtRest("a")
+	w.delete("first")
+	w.waitBound("a")
+}
+
+func TestAPodAtRestIsWokenByANodeThatIsAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.report(node("gpu-2", 1))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	w.addNode("gpu-2")
+	w.waitBound("a")
+}
+
+func TestAPodAtRestIsWokenByItsNodesTaints(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.changeNode("gpu-1", inTeam)
+	w.create("a", 4)
+	w.waitAtRest("a")
+	w.report(node("gpu-1", 1))
+	w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
+	w.waitBound("a")
+}
+
+func TestAPodAtRestIsWokenByItsTolerations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.changeNode("gpu-1", inTeam)
+	w.create("a", 4)
+	w.waitAtRest("a")
+	w.report(node("gpu-1", 1))
+	w.change("a", func(pod *v1.Pod) { pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} })
+	w.waitBound("a")
+}
+
+func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	w.delete("a")
+	w.waitSeen("a", false)
+	w.create("a", 4)
+	w.waitRefused("a")
+}
+
+func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.withoutGate = true
+	w := s.start(node("gpu-1", 1, "uid-x", 0, 16))
+	w.lead()
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.rest(func() { time.Sleep(12 * tickTime) }, "a")
+}
+
+func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {
+	gate, err := (&Factory{}).newGate(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := gate.(*Gate).PreEnqueue(context.Background(), &v1.Pod{}); !status.IsSuccess() {
+		t.Error(status)
+	}
+}

@@ -1,0 +1,72 @@
+package waiting
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back.
+	explainRounds = 10
+	// maxDoublings keeps a pod from being woken sooner than the scheduler tries each pod anyway, every five minutes.
+	maxDoublings = 5
+	// maxRestRounds is after how many rounds a pod at rest is tried anyway, as the scheduler does with all others.
+	maxRestRounds = 300
+)
+
+// Rest begins a round. It returns the pods to wake, and those that are at rest from now on: the scheduler need not look at them
+// until they are woken. With each pod that is bound, changed or gone, it looks at each of the others that wait.
+//
+// At rest is who was refused by us alone, once the API server shows why. Woken is who has been at rest for long, and a pod of
+// which nobody can see why it waits: the scheduler writes the reason once after an attempt, and does not repeat a write that
+// failed. While a pod's reason stays unseen, the pod is woken each time twice as late: where no status can be written, that
+// concerns all pods that wait, and new pods would queue behind their attempts.
+func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, one := range p.pods {
+		if one.refusedBy == nil {
+			continue
+		}
+		one.rounds++
+		switch {
+		case one.isAtRest && one.rounds >= maxRestRounds:
+			woken = append(woken, one.pod)
+		case one.isAtRest || one.rounds != explainRounds<<one.doublings:
+		case !scheduler.IsExplained(one.pod):
+			one.doublings = min(one.doublings+1, maxDoublings)
+			woken = append(woken, one.pod)
+		default:
+			one.doublings = 0
+			if one.mayRest(scheduler) {
+				one.isAtRest = true
+				resting = append(resting, one.pod)
+			}
+		}
+	}
+	return woken, resting
+}
+
+// mayRest is false where others evict pods for it, or will try it: they reach it through the scheduler.
+func (e *entry) mayRest(scheduler Scheduler) bool {
+	return e.isForCardsAlone && e.wokenFor == "" && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
+}
+
+// IsAtRest says whether the scheduler need not look at a pod.
+func (p *Pods) IsAtRest(uid types.UID) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	one := p.pods[uid]
+	return one != nil && one.isAtRest
+}
+
+// Wake has pods at rest no more.
+func (p *Pods) Wake(pods ...*v1.Pod) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, pod := range pods {
+		if one := p.pods[pod.UID]; one != nil {
+			one.isAtRest = false
+		}
+	}
+}

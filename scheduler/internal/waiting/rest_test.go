@@ -1,0 +1,142 @@
+package waiting
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unexplained begins some rounds, and returns the names of those that are woken.
+func (w *world) unexplained(rounds int, isExplained func(*v1.Pod) bool) []string {
+	w.isExplained = isExplained
+	woken, _ := w.rounds(rounds)
+	return woken
+}
+
+// rounds begins some rounds, and returns the names of those that are woken, and of those that are at rest from then on.
+func (w *world) rounds(number int) (woken, resting []string) {
+	for range number {
+		up, down := w.pods.Rest(w)
+		w.pods.Wake(up...)
+		for _, pod := range up {
+			woken = append(woken, pod.Name)
+		}
+		for _, pod := range down {
+			resting = append(resting, pod.Name)
+		}
+	}
+	slices.Sort(resting)
+	return woken, resting
+}
+
+// IsExplained implements Scheduler.
+func (w *world) IsExplained(pod *v1.Pod) bool { return w.isExplained == nil || w.isExplained(pod) }
+
+func TestAPodWhoseReasonNobodySeesIsWokenAfterEachRefusal(t *testing.T) {
+	w := newRefused("a", "b")
+	isExplained := func(pod *v1.Pod) bool { return pod.Name == "b" }
+	expect(t, "the reason may be under way", w.unexplained(explainRounds-1, isExplained))
+	expect(t, "the write has failed", w.unexplained(1, isExplained), "a")
+	expect(t, "a is not tried yet", w.unexplained(explainRounds-1, isExplained))
+	w.try(pod("a", "16", 10))
+	expect(t, "the reason may be under way again", w.unexplained(2*explainRounds-1, isExplained))
+	expect(t, "the write has failed again", w.unexplained(1, isExplained), "a")
+}
+
+func TestAPodWhoseReasonIsNeverSeenIsWokenEverMoreRarely(t *testing.T) {
+	w := newRefused("a")
+	never := func(*v1.Pod) bool { return false }
+	var after []int
+	for range maxDoublings + 2 {
+		rounds := 1
+		for len(w.unexplained(1, never)) == 0 && rounds < 1000 {
+			rounds++
+		}
+		after = append(after, rounds)
+		w.try(pod("a", "16", 10))
+	}
+	if want := []int{10, 20, 40, 80, 160, 320, 320}; !slices.Equal(after, want) {
+		t.Errorf("woken after %v rounds, not %v", after, want)
+	}
+	w.unexplained(1000, func(*v1.Pod) bool { return true })
+	w.try(pod("a", "16", 10))
+	expect(t, "its reason has been seen meanwhile", w.unexplained(explainRounds, never), "a")
+}
+
+func TestAPodWhoseAttemptIsUnderWayNeedsNoReasonYet(t *testing.T) {
+	w := newWorld()
+	w.begin(pod("a", "16", 10))
+	expect(t, "it is being tried", w.unexplained(2*explainRounds, func(*v1.Pod) bool { return false }))
+}
+
+func newRefusedAlone(names ...string) *world {
+	w := newWorld()
+	w.report(0)
+	for _, name := range names {
+		w.try(pod(name, "16", 10))
+		w.pods.ForCardsAlone(types.UID(name))
+	}
+	return w
+}
+
+func TestAPodThatWeAloneRefusedIsAtRestOnceItsReasonIsSeen(t *testing.T) {
+	w := newRefusedAlone("a", "b")
+	w.try(pod("c", "16", 10)) // others refuse it as well
+	w.isExplained = func(pod *v1.Pod) bool { return pod.Name != "b" }
+	woken, resting := w.rounds(explainRounds)
+	expect(t, "its reason is not seen", woken, "b")
+	expect(t, "its reason is seen", resting, "a")
+	for name, want := range map[string]bool{"a": true, "b": false, "c": false, "nobody": false} {
+		if w.pods.IsAtRest(types.UID(name)) != want {
+			t.Errorf("%s is at rest: %v", name, !want)
+		}
+	}
+}
+
+func TestAPodForWhichOthersAreEvictedIsNotAtRest(t *testing.T) {
+	w := newRefusedAlone("a")
+	w.nominated["a"] = "gpu-1"
+	_, resting := w.rounds(2 * explainRounds)
+	expect(t, "it is nominated", resting)
+}
+
+func TestAPodThatIsWokenIsAtRestNoMore(t *testing.T) {
+	w := newRefusedAlone("a")
+	w.rounds(explainRounds)
+	expect(t, "its card is free", w.change(16), "a")
+	w.pods.Wake(pod("a", "16", 10))
+	if w.pods.IsAtRest("a") {
+		t.Error("it is at rest")
+	}
+}
+
+func TestAPodThatWasWokenIsNotAtRestUntilItIsTried(t *testing.T) {
+	w := newRefusedAlone("a")
+	w.change(16)
+	_, resting := w.rounds(2 * explainRounds)
+	expect(t, "it may be in a queue", resting)
+}
+
+func TestAPodAtRestIsTriedEveryFiveMinutes(t *testing.T) {
+	w := newRefusedAlone("a")
+	woken, _ := w.rounds(maxRestRounds - 1)
+	expect(t, "it is at rest", woken)
+	woken, _ = w.rounds(1)
+	expect(t, "it was at rest for five minutes", woken, "a")
+	woken, _ = w.rounds(2 * maxRestRounds)
+	expect(t, "it is not tried yet", woken)
+	w.try(pod("a", "16", 10))
+	w.pods.ForCardsAlone("a")
+	_, resting := w.rounds(explainRounds)
+	expect(t, "it was refused again", resting, "a")
+}
+
+func TestOneAttemptSaysNothingOfWhoRefusesThePodInTheNext(t *testing.T) {
+	w := newRefusedAlone("a")
+	w.rounds(explainRounds)
+	w.try(pod("a", "16", 10))
+	_, resting := w.rounds(2 * explainRounds)
+	expect(t, "others refuse it now", resting)
+}
