@@ -29,6 +29,15 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Returns text in which each word is one box: a line breaks between words, and not at a hyphen of a name or of
+ * --dry-run, unless the word is longer than the line.
+ * @param {string} text
+ */
+export function words(text) {
+  return text.split(/([ \n]+)/).map((part) => (part.trim() ? el("span", { class: "word" }, part) : document.createTextNode(part)));
+}
+
+/**
  * Returns the element of the page with this id.
  * @template {HTMLElement} T
  * @param {string} id
