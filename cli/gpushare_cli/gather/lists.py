@@ -1,10 +1,14 @@
 """Lists of the API server, decoded as far as a command needs them."""
 
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from gpushare_cli.errors import CannotLookError, not_reached
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import PODS, pods
 from gpushare_core.kube.request import JSON, METADATA_LIST, ApiRequest
 from gpushare_core.kube.response import ListResponse
 from gpushare_core.process.malloc import give_back
@@ -50,6 +54,58 @@ async def read_list(
         raise not_listed(path, error, advice) from error
     give_back()  # the parts in which it came: of 5,000 GPUShareNodes 27 MB
     return response.items or []
+
+
+class InScope(NamedTuple, Generic[T]):
+    """What was read, and why it is of ``PodScope.own`` alone; None: it is all that was asked for."""
+
+    found: T
+    refused: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodScope:
+    """Whose pods are read: those of ``namespace``, empty for all. Who may not list all, such as a member of a
+    team, reads those of ``own``, if there is one."""
+
+    namespace: str = ""
+    own: str = ""
+
+    async def read(self, read: Callable[[str], Awaitable[T]]) -> InScope[T]:
+        """Calls ``read`` with the path of the pods. Raises what it raises of the first path."""
+        try:
+            return InScope(await read(pods(self.namespace) if self.namespace else PODS))
+        except (ApiError, CannotLookError) as error:
+            if self.own and not self.namespace and _is_forbidden(error):
+                with suppress(ApiError, CannotLookError, UnreachableError):
+                    return InScope(await read(pods(self.own)), error)
+            raise
+
+    async def listed(
+        self, client: KubeClient, *, shape: type[T], field_selector: str = "", metadata_only: bool = False
+    ) -> InScope[list[T]]:
+        """Raises as ``read_list``."""
+        return await self.read(
+            lambda path: read_list(
+                client, path, shape=shape, field_selector=field_selector, metadata_only=metadata_only
+            )
+        )
+
+    def narrowed(self, refused: Exception | None) -> "PodScope":
+        """Returns what to read after an answer with ``refused``."""
+        return PodScope(namespace=self.own) if refused else self
+
+    def unknown(self, what: str, error: Exception | None) -> list[str]:
+        """Returns a sentence: ``what`` is not known, but of ``own``; none where nothing was refused."""
+        return [f"{what}, but for those of namespace {self.own}: {error}."] if error else []
+
+
+ALL_PODS = PodScope()
+
+
+def _is_forbidden(error: Exception) -> bool:
+    cause = error if isinstance(error, ApiError) else error.__cause__
+    return isinstance(cause, ApiError) and cause.is_forbidden
 
 
 def not_listed(path: str, error: ApiError | UnreachableError, advice: str) -> CannotLookError:

@@ -19,7 +19,7 @@ from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
 from gpushare_cli.errors import CannotLookError, not_known, not_reached
-from gpushare_cli.gather.lists import CACHED
+from gpushare_cli.gather.lists import ALL_PODS, CACHED, PodScope
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
 from gpushare_core.api.plugin_heartbeat import COMPONENT as HEARTBEAT
@@ -28,7 +28,6 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import (
     DEPLOYMENTS,
-    PODS,
     POLICIES,
     SERVER_VERSION,
     SHARE_NODES,
@@ -116,6 +115,7 @@ async def read_status_facts(
     *,
     now: datetime,
     progress: ProgressLine,
+    scope: PodScope = ALL_PODS,
     share_nodes: Collection[Raw] | None = None,
 ) -> StatusFacts:
     """``share_nodes``: GPUShareNodes that are known already; None: they are read.
@@ -126,10 +126,25 @@ async def read_status_facts(
     reader = PartReader(client)
     facts, waiting = await asyncio.gather(
         _read_facts(reader, now, share_nodes),
-        reader.list(parts.PENDING_PODS, PODS, UnplacedPod, fieldSelector="status.phase=Pending"),
+        _waiting(reader, scope),
     )
     facts, evictions = await asyncio.gather(_with_heartbeats(reader, facts), _evictions(reader, facts))
-    return replace(facts, waiting=waiting or (), evictions=evictions, unread=reader.unread)
+    return replace(facts, waiting=waiting, evictions=evictions, unread=reader.unread)
+
+
+async def _waiting(reader: PartReader, scope: PodScope) -> Sequence[UnplacedPod]:
+    params = {**CACHED, "fieldSelector": "status.phase=Pending"}
+    shape = ListResponse[Raw]
+    try:
+        response, refused = await scope.read(
+            lambda path: reader.client.read(ApiRequest(path=path, params=params), shape=shape)
+        )
+    except (ApiError, UnreachableError) as error:
+        reader.note(parts.PENDING_PODS, error)
+        return ()
+    if isinstance(refused, ApiError):
+        reader.note(parts.OTHERS_PENDING_PODS, refused)
+    return reader.decoded(parts.PENDING_PODS, response.items or (), UnplacedPod)
 
 
 async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:

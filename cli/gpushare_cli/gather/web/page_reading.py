@@ -10,7 +10,7 @@ from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.web.groups import LabelledNode, group_labels
 from gpushare_cli.decide.web.node_rows import PageReading
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.lists import ALL_PODS, PodScope, read_list
 from gpushare_cli.gather.shared_cards import read_shared_cards
 from gpushare_cli.gather.status_facts import read_status_facts
 from gpushare_cli.gather.web.followed_nodes import FollowedNodes
@@ -37,6 +37,7 @@ class PageReader:
     client: KubeClient
     now: Callable[[], datetime]
     rack_label: str = ""
+    scope: PodScope = ALL_PODS
     clock: Callable[[], float] = monotonic
     _followed: FollowedNodes = field(init=False)
     _labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -55,8 +56,10 @@ class PageReader:
         nodes = dict(self._followed.nodes)
         raws = [*nodes.values()]
         cluster, facts, _ = await asyncio.gather(
-            read_shared_cards(self.client, share_nodes=raws),
-            read_status_facts(self.client, now=self.now(), progress=Silence(), share_nodes=raws),
+            read_shared_cards(self.client, scope=self.scope, share_nodes=raws),
+            read_status_facts(
+                self.client, now=self.now(), progress=Silence(), scope=self.scope, share_nodes=raws
+            ),
             self._read_labels(nodes),
         )
         reading = PageReading(
