@@ -1,7 +1,7 @@
 """Reads what there is to say whether all is well; what cannot be read is said, and the rest goes on."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
-from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.node_state import NodeState, NodeStateReader
 from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEvent
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
@@ -70,15 +70,15 @@ class PartReader:
         response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
-        return self.decoded(part, response.items or (), shape)
+        return self.decoded(part, response.items or (), lambda raw: msgspec.json.decode(raw, type=shape))
 
-    def decoded(self, part: str, raws: Iterable[Raw], shape: type[T]) -> Sequence[T]:
+    def decoded(self, part: str, raws: Iterable[Raw], decode: Callable[[Raw], T]) -> Sequence[T]:
         """Returns the objects of ``part`` that can be decoded; of the others it is noted why not."""
         read: list[T] = []
         errors: list[Exception] = []
         for raw in raws:
             try:
-                read.append(msgspec.json.decode(raw, type=shape))
+                read.append(decode(raw))
             except UNREADABLE_JSON as error:
                 errors.append(error)
         if errors:
@@ -144,7 +144,9 @@ async def _waiting(reader: PartReader, scope: PodScope) -> Sequence[UnplacedPod]
         return ()
     if isinstance(refused, ApiError):
         reader.note(parts.OTHERS_PENDING_PODS, refused)
-    return reader.decoded(parts.PENDING_PODS, response.items or (), UnplacedPod)
+    return reader.decoded(
+        parts.PENDING_PODS, response.items or (), lambda raw: msgspec.json.decode(raw, type=UnplacedPod)
+    )
 
 
 async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
@@ -185,9 +187,8 @@ async def _read_facts(
 
 
 async def _node_states(reader: PartReader, share_nodes: Collection[Raw] | None) -> Sequence[NodeState] | None:
-    if share_nodes is None:
-        return await reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState)
-    return reader.decoded(parts.SHARE_NODES, share_nodes, NodeState)
+    raws = await reader.list(parts.SHARE_NODES, SHARE_NODES, Raw) if share_nodes is None else share_nodes
+    return None if raws is None else reader.decoded(parts.SHARE_NODES, raws, NodeStateReader().read)
 
 
 async def _evictions(reader: PartReader, facts: StatusFacts) -> Sequence[ObservedEvent]:
