@@ -369,6 +369,27 @@ async def test_a_narrow_window_shows_all_of_the_page(cluster: WebCluster, tab: T
         assert await tab.evaluate("document.documentElement.scrollWidth") == 400
 
 
+async def test_the_longest_names_fit_a_narrow_window(cluster: WebCluster, tab: Tab) -> None:
+    node = ".".join(["a-label-of-a-subdomain"] * 11)
+    held = share(f"{'n' * 63}/{'p' * 253}", 10)
+    cluster.put_node(share_node_object(node, card(0, 16, held, node=node)), **{RACK: "r" * 63})
+    box = "((each) => document.querySelector(each).getBoundingClientRect())"
+    async with served(cluster, rack_label=RACK) as page:
+        for width in (360, 900, 1440):
+            await tab.resize(width, 900)
+            for view in (f"card={node}/0", f"view=table&namespace={'n' * 63}"):
+                await tab.open("about:blank")
+                await tab.open(f"{page.guard.url}#{view}")
+                await tab.until(READY)
+                assert await tab.evaluate("document.documentElement.scrollWidth") == width, view
+                figures_end = await tab.evaluate(f"{box}('#figures > div:last-child dt').right")
+                begin = await tab.evaluate(f"{box}('.clock').left")
+                assert width < 860 or figures_end < begin, "they do not touch"
+            await tab.evaluate(f"gpusharePage.go({{ card: '{node}/0' }})")
+            title, close = [await tab.evaluate(f"{box}('#detail {each}').top") for each in ("h2", ".close")]
+            assert abs(title - close) < 10, "in the first line of the title"
+
+
 async def test_a_card_is_read_out_once(cluster: WebCluster, tab: Tab) -> None:
     """What it uses changes every few seconds."""
     live = "document.getElementById('detail').ariaLive"
