@@ -277,6 +277,20 @@ async def test_the_filters_hold_for_pods_that_wait_too(cluster: WebCluster, tab:
             assert seen in await tab.text("#waiting"), hash_
 
 
+async def test_pods_whose_names_differ_at_the_end_can_be_told_apart(cluster: WebCluster, tab: Tab) -> None:
+    for end in ("x2x7q", "b8k4z"):
+        cluster.put(PODS, pending_pod_object(f"team-b/a-trainer-with-a-long-name-5d8f7c9b6d-{end}", 17))
+    ends = """(() => [...document.querySelectorAll('#waiting .name')].map((name) => {
+      const range = document.createRange(), edge = name.getBoundingClientRect().right;
+      range.selectNodeContents(name.lastChild);
+      return range.getBoundingClientRect().right <= edge + 1 ? name.lastChild.data : 'cut';
+    }))()"""
+    async with opened(cluster, tab):
+        await tab.resize(1280, 900)
+        assert sorted(await tab.evaluate(ends)) == ["-b8k4z", "-x2x7q", "large"]
+        assert "team-b/a-trainer-with-a-long-name-5d8f7c9b6d-x2x7q" in await tab.text("#waiting")
+
+
 async def test_a_namespace_whose_pods_only_wait_can_be_chosen(cluster: WebCluster, tab: Tab) -> None:
     options = "[...document.getElementById('namespace').options].map((option) => option.value)"
     async with opened(cluster, tab):
@@ -377,7 +391,7 @@ async def test_the_longest_names_fit_a_narrow_window(cluster: WebCluster, tab: T
     async with served(cluster, rack_label=RACK) as page:
         for width in (360, 900, 1440):
             await tab.resize(width, 900)
-            for view in (f"card={node}/0", f"view=table&namespace={'n' * 63}"):
+            for view in (f"card={node}/0", f"view=table&namespace={'n' * 63}", "color=namespace"):
                 await tab.open("about:blank")
                 await tab.open(f"{page.guard.url}#{view}")
                 await tab.until(READY)

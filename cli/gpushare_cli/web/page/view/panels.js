@@ -21,6 +21,8 @@ const MAX_WAITING = 300;
 const OLD_MILLISECONDS = 90_000;
 const COPIED_MILLISECONDS = 1500;
 const MAX_PLACES = 12;
+/** Letters of the end of a pod's name, such as -x2x7q; style.css has as many. */
+const END = 6;
 const MAX_UNREAD = 4;
 const GOES_ON = "The page goes on by itself when it answers.";
 /** What is said where the figures are old, by why they are. */
@@ -202,7 +204,7 @@ function waitingItem(pod, chosen, now, onWhy) {
   const made = el(
     "button",
     { type: "button", "aria-pressed": String(isChosen), title: shown([path, pod.reason].filter(Boolean).join(": ")), "data-pod": path },
-    el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
+    podName(pod),
     el("span", { class: "amount" }, asks.join(", ")),
     el("span", { class: "age" }, ageSince(pod.since ?? "", now)),
   );
@@ -211,8 +213,17 @@ function waitingItem(pod, chosen, now, onWhy) {
 }
 
 /**
+ * A name that is cut where there is no room keeps its end: those of a Deployment or a Job differ there alone.
+ * @param {{namespace: string, name: string}} pod
+ */
+function podName({ namespace, name }) {
+  const begin = el("span", { class: "begin" }, el("i", {}, `${namespace}/`), name.slice(0, -END));
+  return el("span", { class: "name" }, begin, name.slice(-END));
+}
+
+/**
  * @param {Cluster} cluster
- * @param {(query: string) => void} onFind
+ * @param {(name: string) => void} onFind
  */
 export function showProblems(cluster, onFind) {
   const { problems, title } = cluster.parts;
@@ -227,7 +238,7 @@ export function showProblems(cluster, onFind) {
 
 /**
  * @param {Problem} problem
- * @param {(query: string) => void} onFind
+ * @param {(name: string) => void} onFind
  */
 function problemItem(problem, onFind) {
   const names = problem.names ?? [];
@@ -274,11 +285,10 @@ export function showCard(card, onWhy, onClose) {
     ...Object.entries(card.node.groups),
   ];
   const holders = card.holders.map((holder) => {
-    const name = el("span", { class: "name" }, el("i", {}, `${holder.namespace}/`), holder.name);
     const uses = holder.usedBytes === null || holder.usedBytes === undefined ? "" : `uses ${memory(holder.usedBytes)}${holder.exceeds ? ", OVER" : ""}`;
     const state = holder.state === "NotStarted" ? "not started" : holder.state === "Orphaned" ? "orphaned" : uses;
     const path = `${holder.namespace}/${holder.name}`;
-    const made = el("button", { type: "button", title: shown(path), "data-pod": path }, name, el("span", { class: "amount" }, String(holder.units)), el("span", { class: "age" }, state));
+    const made = el("button", { type: "button", title: shown(path), "data-pod": path }, podName(holder), el("span", { class: "amount" }, String(holder.units)), el("span", { class: "age" }, state));
     made.addEventListener("click", () => onWhy(holder.namespace, holder.name));
     return el("li", {}, made);
   });
