@@ -1,10 +1,10 @@
 """What is read of shared cards: GPUShareNodes, and pods that have not started."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -62,9 +62,11 @@ async def read_shared_cards(
     node = nodes[0] if len(nodes) == 1 else ""
     raws, pods, unschedulable = await asyncio.gather(
         _share_nodes(client, node) if share_nodes is None else _known(share_nodes),
-        _or_nothing(_pending_pods(client, node, scope), unread, UNSHOWN),
+        _or_nothing(lambda: _pending_pods(client, node, scope), unread, UNSHOWN),
         _or_nothing(
-            _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
+            lambda: _unschedulable_nodes(client),
+            unread,
+            "It is not known which nodes are closed by kubectl cordon",
         ),
     )
     pending, refused = pods or InScope(())
@@ -117,7 +119,7 @@ async def _booked(
     nodes it reads none: people wait for that, and a GPUShareNode shows its pods a moment later."""
     if len(names) > MAX_NODES_WITH_PODS:
         return ()
-    return await _or_nothing(read_booked(client, names, scope), unread, UNCOUNTED) or ()
+    return await _or_nothing(lambda: read_booked(client, names, scope), unread, UNCOUNTED) or ()
 
 
 def _name_of(raw: Raw) -> str:
@@ -127,9 +129,10 @@ def _name_of(raw: Raw) -> str:
     return ""
 
 
-async def _or_nothing(reading: Coroutine[Any, Any, T], unread: list[str], unknown: str) -> T | None:
+async def _or_nothing(read: Callable[[], Awaitable[T]], unread: list[str], unknown: str) -> T | None:
+    """Calls ``read`` itself: a coroutine that came as an argument would never be awaited after a Ctrl-C."""
     try:
-        return await reading
+        return await read()
     except CannotLookError as error:
         unread.append(f"{unknown}: {error}.")
         return None
