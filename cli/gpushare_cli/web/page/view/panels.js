@@ -405,6 +405,7 @@ function replaceKept(id, parts) {
   const section = byId(id, HTMLElement);
   section.hidden = false;
   const made = el("div", {}, ...parts);
+  made.normalize();
   if (section.firstElementChild?.isEqualNode(made)) return;
   const active = document.activeElement;
   const focused = section.contains(active) && active ? nameOf(active) : null;
