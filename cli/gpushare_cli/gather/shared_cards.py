@@ -33,6 +33,7 @@ LISTS_SHARE_NODES = f"{INSTALLED} list GPUShareNodes (kubectl auth can-i list gp
 
 UNCOUNTED = "Pods that no GPUShareNode shows yet are not counted"
 UNSHOWN = f"{UNCOUNTED}, and pods that wait are not shown"
+CLOSED_UNKNOWN = "It is not known which nodes are closed by kubectl cordon"
 
 
 class _NamedMeta(Struct):
@@ -63,11 +64,7 @@ async def read_shared_cards(
     raws, pods, unschedulable = await asyncio.gather(
         _share_nodes(client, node) if share_nodes is None else _known(share_nodes),
         _or_nothing(lambda: _pending_pods(client, node, scope), unread, UNSHOWN),
-        _or_nothing(
-            lambda: _unschedulable_nodes(client),
-            unread,
-            "It is not known which nodes are closed by kubectl cordon",
-        ),
+        _or_nothing(lambda: _unschedulable_nodes(client), unread, CLOSED_UNKNOWN),
     )
     pending, refused = pods or InScope(())
     unread += scope.unknown(UNSHOWN, refused)

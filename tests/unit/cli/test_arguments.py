@@ -78,3 +78,8 @@ def test_help_fits_a_terminal_and_begins_with_what_the_command_takes(
 @pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])
 def test_a_namespace_leaves_nothing_out_of_what_has_none(words: list[str]) -> None:
     assert parse(words).all_namespaces
+
+
+def test_of_a_cluster_whose_pods_may_not_be_listed_a_namespace_says_whose_may() -> None:
+    assert parse(["web", "-n", "team-a"]).namespace == "team-a"
+    assert parse(["status"]).namespace == ""
