@@ -15,6 +15,8 @@ from gpushare_core.process.malloc import give_back
 
 T = TypeVar("T")
 
+PENDING = "status.phase=Pending"
+"""Field selector of pods that wait, and of those that are bound and do not run yet."""
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of pods. Terminating ones have not: their containers may still run."""
 MAX_NODES_WITH_PODS = 50
@@ -60,7 +62,7 @@ class InScope(NamedTuple, Generic[T]):
     """What was read, and why it is of ``PodScope.own`` alone; None: it is all that was asked for."""
 
     found: T
-    refused: Exception | None = None
+    refused: ApiError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +78,10 @@ class PodScope:
         try:
             return InScope(await read(pods(self.namespace) if self.namespace else PODS))
         except (ApiError, CannotLookError) as error:
-            if self.own and not self.namespace and _is_forbidden(error):
+            refused = error if isinstance(error, ApiError) else error.__cause__
+            if self.own and not self.namespace and isinstance(refused, ApiError) and refused.is_forbidden:
                 with suppress(ApiError, CannotLookError, UnreachableError):
-                    return InScope(await read(pods(self.own)), error)
+                    return InScope(await read(pods(self.own)), refused)
             raise
 
     async def listed(
@@ -91,21 +94,16 @@ class PodScope:
             )
         )
 
-    def narrowed(self, refused: Exception | None) -> "PodScope":
+    def narrowed(self, refused: ApiError | None) -> "PodScope":
         """Returns what to read after an answer with ``refused``."""
         return PodScope(namespace=self.own) if refused else self
 
-    def unknown(self, what: str, error: Exception | None) -> list[str]:
+    def unknown(self, what: str, refused: ApiError | None) -> list[str]:
         """Returns a sentence: ``what`` is not known, but of ``own``; none where nothing was refused."""
-        return [f"{what}, but for those of namespace {self.own}: {error}."] if error else []
+        return [f"{what}, but for those of namespace {self.own}: {refused}."] if refused else []
 
 
 ALL_PODS = PodScope()
-
-
-def _is_forbidden(error: Exception) -> bool:
-    cause = error if isinstance(error, ApiError) else error.__cause__
-    return isinstance(cause, ApiError) and cause.is_forbidden
 
 
 def not_listed(path: str, error: ApiError | UnreachableError, advice: str) -> CannotLookError:

@@ -17,7 +17,7 @@ from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.decide.objects.pending_pod import PendingPod, read_pending_pod
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import ALL_PODS, MAX_NODES_WITH_PODS, InScope, PodScope, read_list
+from gpushare_cli.gather.lists import ALL_PODS, MAX_NODES_WITH_PODS, PENDING, InScope, PodScope, read_list
 from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -52,9 +52,10 @@ async def read_shared_cards(
     scope: PodScope = ALL_PODS,
     nodes: Sequence[str] = (),
     share_nodes: Sequence[Raw] | None = None,
+    pending: InScope[list[Raw]] | None = None,
 ) -> ClusterReading:
-    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone. ``share_nodes``:
-    GPUShareNodes that are known already.
+    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone. ``share_nodes``,
+    ``pending``: GPUShareNodes, and pods in phase Pending, that are known already.
 
     Raises:
         CannotLookError: GPUShareNodes cannot be read. What else cannot is said in the reading.
@@ -63,16 +64,16 @@ async def read_shared_cards(
     node = nodes[0] if len(nodes) == 1 else ""
     raws, pods, unschedulable = await asyncio.gather(
         _share_nodes(client, node) if share_nodes is None else _known(share_nodes),
-        _or_nothing(lambda: _pending_pods(client, node, scope), unread, UNSHOWN),
+        _or_nothing(lambda: _pending_pods(client, node, scope, pending), unread, UNSHOWN),
         _or_nothing(lambda: _unschedulable_nodes(client), unread, CLOSED_UNKNOWN),
     )
-    pending, refused = pods or InScope(())
+    found, refused = pods or InScope(())
     unread += scope.unknown(UNSHOWN, refused)
     names = _names_of(raws, nodes)
     booked = await _booked(client, names, unread, scope.narrowed(refused)) if pods else ()
     return ClusterReading(
         share_nodes=raws,
-        pending=pending,
+        pending=found,
         booked=booked,
         unschedulable_nodes=frozenset(unschedulable or ()),
         unread=unread,
@@ -135,9 +136,11 @@ async def _or_nothing(read: Callable[[], Awaitable[T]], unread: list[str], unkno
         return None
 
 
-async def _pending_pods(client: KubeClient, node: str, scope: PodScope) -> InScope[Sequence[PendingPod]]:
-    selector = f"spec.nodeName={node},status.phase=Pending" if node else "status.phase=Pending"
-    raws, refused = await scope.listed(client, shape=Raw, field_selector=selector)
+async def _pending_pods(
+    client: KubeClient, node: str, scope: PodScope, known: InScope[list[Raw]] | None
+) -> InScope[Sequence[PendingPod]]:
+    selector = f"spec.nodeName={node},{PENDING}" if node else PENDING
+    raws, refused = known or await scope.listed(client, shape=Raw, field_selector=selector)
     return InScope([pod for raw in raws if (pod := read_pending_pod(raw)) is not None], refused)
 
 

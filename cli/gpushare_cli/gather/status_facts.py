@@ -19,7 +19,7 @@ from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
 from gpushare_cli.errors import CannotLookError, not_known, not_reached
-from gpushare_cli.gather.lists import ALL_PODS, CACHED, PodScope
+from gpushare_cli.gather.lists import ALL_PODS, CACHED, PENDING, InScope, PodScope
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
 from gpushare_core.api.plugin_heartbeat import COMPONENT as HEARTBEAT
@@ -117,8 +117,10 @@ async def read_status_facts(
     progress: ProgressLine,
     scope: PodScope = ALL_PODS,
     share_nodes: Collection[Raw] | None = None,
+    pending: InScope[list[Raw]] | None = None,
 ) -> StatusFacts:
-    """``share_nodes``: GPUShareNodes that are known already; None: they are read.
+    """``share_nodes``, ``pending``: GPUShareNodes, and pods in phase Pending, that are known already; None:
+    they are read.
 
     Raises ``CannotLookError`` where there is no API server.
     """
@@ -126,27 +128,27 @@ async def read_status_facts(
     reader = PartReader(client)
     facts, waiting = await asyncio.gather(
         _read_facts(reader, now, share_nodes),
-        _waiting(reader, scope),
+        _waiting(reader, scope, pending),
     )
     facts, evictions = await asyncio.gather(_with_heartbeats(reader, facts), _evictions(reader, facts))
     return replace(facts, waiting=waiting, evictions=evictions, unread=reader.unread)
 
 
-async def _waiting(reader: PartReader, scope: PodScope) -> Sequence[UnplacedPod]:
-    params = {**CACHED, "fieldSelector": "status.phase=Pending"}
-    shape = ListResponse[Raw]
+async def _waiting(
+    reader: PartReader, scope: PodScope, known: InScope[list[Raw]] | None
+) -> Sequence[UnplacedPod]:
+    async def read(path: str) -> list[Raw]:
+        request = ApiRequest(path=path, params={**CACHED, "fieldSelector": PENDING})
+        return (await reader.client.read(request, shape=ListResponse[Raw])).items or []
+
     try:
-        response, refused = await scope.read(
-            lambda path: reader.client.read(ApiRequest(path=path, params=params), shape=shape)
-        )
+        found, refused = known or await scope.read(read)
     except (ApiError, UnreachableError) as error:
         reader.note(parts.PENDING_PODS, error)
         return ()
-    if isinstance(refused, ApiError):
+    if refused:
         reader.note(parts.OTHERS_PENDING_PODS, refused)
-    return reader.decoded(
-        parts.PENDING_PODS, response.items or (), lambda raw: msgspec.json.decode(raw, type=UnplacedPod)
-    )
+    return reader.decoded(parts.PENDING_PODS, found, lambda raw: msgspec.json.decode(raw, type=UnplacedPod))
 
 
 async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:

@@ -71,7 +71,7 @@ async def test_of_all_namespaces_the_own_one_is_shown_and_the_rest_is_said_to_be
 ) -> None:
     text = await said(client, *command)
     assert line in text
-    assert "pods that wait are not shown, but for those of namespace team: the API server does not" in text
+    assert "pods that wait are not shown, but for those of namespace team: 403" in text
     assert "others" not in text
 
 

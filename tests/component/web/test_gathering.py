@@ -22,7 +22,7 @@ from gpushare_cli.web.gathering import Gathering, Publication
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.kube.follow import Listed
-from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.kube.paths import PODS, SHARE_NODES
 from gpushare_core.process.clock import utc_now
 
 
@@ -151,6 +151,16 @@ async def test_facts_of_nodes_are_gone_when_rows_are_made(
     monkeypatch.setattr("gpushare_cli.web.gathering.node_rows", noted)
     async with served(cluster):
         assert kept[0] == 0
+
+
+async def test_a_round_lists_the_pods_that_wait_once(cluster: WebCluster) -> None:
+    async with KubeClient(cluster.credentials()) as client:
+        reader = PageReader(client=client, now=utc_now)
+        found = await reader.read()
+        await reader.close()
+    assert [pod.name for pod in found.facts.waiting] == ["team-b/large"]
+    assert [pod.metadata.name for pod in found.reading.cluster.pending] == ["large"]
+    assert cluster.asked.count(PODS) == 3, "and those of each of two nodes"
 
 
 async def test_a_round_that_ends_as_it_begins_leaves_no_warning(cluster: WebCluster) -> None:
