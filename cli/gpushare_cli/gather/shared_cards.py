@@ -69,8 +69,7 @@ async def read_shared_cards(
     )
     found, refused = pods or InScope(())
     unread += scope.unknown(UNSHOWN, refused)
-    names = _names_of(raws, nodes)
-    booked = await _booked(client, names, unread, scope.narrowed(refused)) if pods else ()
+    booked = await _booked(client, _names_of(raws, nodes), unread, scope.narrowed(refused)) if pods else ()
     return ClusterReading(
         share_nodes=raws,
         pending=found,
