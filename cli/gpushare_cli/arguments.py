@@ -187,9 +187,10 @@ def _add_cluster(group: argparse._ArgumentGroup, *, is_namespaced: bool) -> None
         group.add_argument("-n", "--namespace", default="", help="default: the context's")
         group.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     else:
-        group.add_argument("-n", "--namespace", dest="_namespace", help=argparse.SUPPRESS)
+        # As kubectl get nodes has it: all that may be read is shown. Of pods that is one namespace, at least.
+        group.add_argument("-n", "--namespace", default="", help=argparse.SUPPRESS)
         group.add_argument("-A", "--all-namespaces", dest="_all", action="store_true", help=argparse.SUPPRESS)
-        group.set_defaults(namespace="", all_namespaces=True)  # as kubectl get nodes has it: no effect
+        group.set_defaults(all_namespaces=True)
 
 
 def _duration(text: str) -> float:

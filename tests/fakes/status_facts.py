@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import convert
+from msgspec import Raw, convert
+from msgspec.json import encode
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
-from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.node_state import NodeState, NodeStateReader
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
 from gpushare_cli.decide.problems.facts import StatusFacts
@@ -144,7 +145,8 @@ def unplaced_object(
 
 
 def nodes_of(*objects: Json) -> list[NodeState]:
-    return [convert(found, NodeState) for found in objects]
+    reader = NodeStateReader()
+    return [reader.read(Raw(encode(found))) for found in objects]
 
 
 def policies_of(*objects: Json) -> list[ObservedPolicy]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpushare_cli.gather.lists import PodScope
 from gpushare_cli.output.printer import View
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_cli.report import CommandReport
@@ -26,6 +27,10 @@ class Session:
     """URL of the API server."""
     announce: Callable[[CommandReport], None] = lambda _report: None
     """Prints a report while the command goes on."""
+
+    def pod_scope(self, namespace: str = "") -> PodScope:
+        """Returns whose pods to read: those of ``namespace``, empty for all that may be read."""
+        return PodScope(namespace=namespace, own=self.namespace)
 
 
 Find = Callable[[Session, Namespace], Awaitable[CommandReport]]

@@ -51,7 +51,7 @@ async def _find(session: Session, options: Namespace) -> CardInspection:
     from gpushare_cli.gather.shared_cards import missing_nodes, read_labelled_nodes, read_shared_cards
 
     session.progress.doing("reading GPUShareNodes")
-    reading = await read_shared_cards(session.client, nodes=options.nodes)
+    reading = await read_shared_cards(session.client, scope=session.pod_scope(), nodes=options.nodes)
     labelled = await read_labelled_nodes(session.client, options.selector) if options.selector else None
     nodes = shared_nodes(reading)
     present = {node.name for node in nodes}

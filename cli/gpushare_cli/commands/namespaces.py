@@ -37,7 +37,8 @@ async def _find(session: Session, options: Namespace) -> NamespacesReport:
     namespace = "" if session.all_namespaces else options.namespace
     unread: list[str] = []
     shared, quotas = await asyncio.gather(
-        read_shared_nodes(session.client), read_quotas(session.client, namespace, unread)
+        read_shared_nodes(session.client, session.pod_scope(namespace)),
+        read_quotas(session.client, namespace, unread),
     )
     return namespaces_report(
         pod_holdings(shared.nodes, shared.reading, {}),

@@ -36,9 +36,10 @@ async def _find(session: Session, options: Namespace) -> PodsReport:
 
     session.progress.doing("reading GPUShareNodes and pods")
     namespace = "" if session.all_namespaces else session.namespace
+    scope = session.pod_scope(namespace)
     unread: list[str] = []
     shared, known = await asyncio.gather(
-        read_shared_nodes(session.client), read_known_pods(session.client, namespace, unread)
+        read_shared_nodes(session.client, scope), read_known_pods(session.client, scope, unread)
     )
     return pods_report(
         pod_holdings(shared.nodes, shared.reading, known),

@@ -18,6 +18,8 @@ policy asks), or a note (a cordoned card, a waiting pod). Problems of many nodes
 -o wide shows all of them, -o json all names. To compare the records of who holds what use kubectl gpushare
 audit.
 
+If you may not list the pods of all namespaces, it lists those of the context's namespace, or of -n.
+
 Exit status: 0 no errors or warnings; 1 errors or warnings; 2 it could not look, or it found nothing wrong but
 could not read everything."""
 
@@ -31,7 +33,9 @@ async def _find(session: Session, _options: Namespace) -> StatusReport:
     from gpushare_cli.gather.status_facts import read_status_facts
 
     return status_report(
-        await read_status_facts(session.client, now=session.now(), progress=session.progress)
+        await read_status_facts(
+            session.client, now=session.now(), progress=session.progress, scope=session.pod_scope()
+        )
     )
 
 

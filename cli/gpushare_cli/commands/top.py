@@ -46,14 +46,16 @@ async def _find(session: Session, options: Namespace) -> TopReport:
     from gpushare_cli.gather.shared_cards import read_shared_nodes
 
     session.progress.doing("reading GPUShareNodes")
-    shared = await read_shared_nodes(session.client)
     namespace = session.namespace if options.of is TopOf.PODS else options.namespace
+    namespace = "" if session.all_namespaces else namespace
+    scope = session.pod_scope(namespace if options.of is TopOf.PODS else "")
+    shared = await read_shared_nodes(session.client, scope)
     return top_report(
         shared.nodes,
         of=options.of,
         sort=options.sort,
         looked_at=rfc3339(session.now()),
-        namespace="" if session.all_namespaces else namespace,
+        namespace=namespace,
         unmeasured=shared.unmeasured,
         unread=shared.reading.unread,
     )

@@ -15,7 +15,8 @@ DESCRIPTION = """\
 Serves one page on this machine and prints its address: a map of all cards, the pods that wait (a click
 says why), problems, and a table of all that. The page changes nothing, and follows the cluster until Ctrl-C.
 
-It shows what you may see, by the login of your kubeconfig. Only programs on this machine that know the
+It shows what you may see, by the login of your kubeconfig. If you may not list the pods of all namespaces, it
+lists those of the context's namespace, or of -n. Only programs on this machine that know the
 address can open it: it has a random token, and is different each time. With ?demo at its end it shows 5,000
 made-up nodes. Nothing is installed in the cluster.
 
@@ -44,7 +45,9 @@ async def _find(session: Session, options: Namespace) -> ServedPage:
     from gpushare_cli.web.gathering import Gathering, Publication
     from gpushare_cli.web.server import serving
 
-    reader = PageReader(client=session.client, now=session.now, rack_label=options.rack_label)
+    reader = PageReader(
+        client=session.client, now=session.now, rack_label=options.rack_label, scope=session.pod_scope()
+    )
     publication = Publication()
     gathering = Gathering(
         reader=reader,

@@ -1,10 +1,10 @@
 """What is read of shared cards: GPUShareNodes, and pods that have not started."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -17,19 +17,23 @@ from gpushare_cli.decide.inspection.shared_node import SharedNode
 from gpushare_cli.decide.inspection.unmeasured import unmeasured_sentences
 from gpushare_cli.decide.objects.pending_pod import PendingPod, read_pending_pod
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import MAX_NODES_WITH_PODS, read_list
+from gpushare_cli.gather.lists import ALL_PODS, MAX_NODES_WITH_PODS, PENDING, InScope, PodScope, read_list
 from gpushare_cli.gather.pod_holders import read_booked
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import NODES, PODS, SHARE_NODES
+from gpushare_core.kube.paths import NODES, SHARE_NODES
 from gpushare_core.scheduling.objects.holder import PodUpdate
 from gpushare_core.text.json_object import UNREADABLE_JSON
+
+T = TypeVar("T")
 
 INSTALLED = "see that gpushare is installed (kubectl get crd gpusharenodes.gpushare.io), and that you may"
 """Ends with what the reader has to be allowed."""
 LISTS_SHARE_NODES = f"{INSTALLED} list GPUShareNodes (kubectl auth can-i list gpusharenodes.gpushare.io)"
 
 UNCOUNTED = "Pods that no GPUShareNode shows yet are not counted"
+UNSHOWN = f"{UNCOUNTED}, and pods that wait are not shown"
+CLOSED_UNKNOWN = "It is not known which nodes are closed by kubectl cordon"
 
 
 class _NamedMeta(Struct):
@@ -43,31 +47,32 @@ class NodeName(Struct):
 
 
 async def read_shared_cards(
-    client: KubeClient, *, nodes: Sequence[str] = (), share_nodes: Sequence[Raw] | None = None
+    client: KubeClient,
+    *,
+    scope: PodScope = ALL_PODS,
+    nodes: Sequence[str] = (),
+    share_nodes: Sequence[Raw] | None = None,
+    pending: InScope[list[Raw]] | None = None,
 ) -> ClusterReading:
-    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone. ``share_nodes``:
-    GPUShareNodes that are known already.
+    """Reads all nodes. ``nodes``: where only these matter; one alone is read alone. ``share_nodes``,
+    ``pending``: GPUShareNodes, and pods in phase Pending, that are known already.
 
     Raises:
         CannotLookError: GPUShareNodes cannot be read. What else cannot is said in the reading.
     """
     unread: list[str] = []
     node = nodes[0] if len(nodes) == 1 else ""
-    share_nodes, pending, unschedulable = await asyncio.gather(
+    raws, pods, unschedulable = await asyncio.gather(
         _share_nodes(client, node) if share_nodes is None else _known(share_nodes),
-        _or_nothing(
-            _pending_pods(client, node),
-            unread,
-            f"{UNCOUNTED}, and pods that wait are not shown",
-        ),
-        _or_nothing(
-            _unschedulable_nodes(client), unread, "It is not known which nodes are closed by kubectl cordon"
-        ),
+        _or_nothing(lambda: _pending_pods(client, node, scope, pending), unread, UNSHOWN),
+        _or_nothing(lambda: _unschedulable_nodes(client), unread, CLOSED_UNKNOWN),
     )
-    booked = () if pending is None else await _booked(client, share_nodes, unread, nodes=nodes)
+    found, refused = pods or InScope(())
+    unread += scope.unknown(UNSHOWN, refused)
+    booked = await _booked(client, _names_of(raws, nodes), unread, scope.narrowed(refused)) if pods else ()
     return ClusterReading(
-        share_nodes=share_nodes,
-        pending=pending or (),
+        share_nodes=raws,
+        pending=found,
         booked=booked,
         unschedulable_nodes=frozenset(unschedulable or ()),
         unread=unread,
@@ -92,23 +97,26 @@ class SharedCards(NamedTuple):
     """Sentences: why use is not known, and of which nodes."""
 
 
-async def read_shared_nodes(client: KubeClient) -> SharedCards:
+async def read_shared_nodes(client: KubeClient, scope: PodScope) -> SharedCards:
     """Raises as ``read_shared_cards``."""
-    reading = await read_shared_cards(client)
+    reading = await read_shared_cards(client, scope=scope)
     nodes = shared_nodes(reading)
     return SharedCards(reading, nodes, unmeasured_sentences(nodes))
 
 
+def _names_of(share_nodes: Iterable[Raw], nodes: Collection[str]) -> Collection[str]:
+    """Returns the names of those that matter."""
+    return [name for name in map(_name_of, share_nodes) if name and (name in nodes or not nodes)]
+
+
 async def _booked(
-    client: KubeClient, share_nodes: Iterable[Raw], unread: list[str], *, nodes: Collection[str]
+    client: KubeClient, names: Collection[str], unread: list[str], scope: PodScope
 ) -> Sequence[PodUpdate]:
     """Reads pods after those in phase Pending, so that none is missed that begins to run in between. Of many
     nodes it reads none: people wait for that, and a GPUShareNode shows its pods a moment later."""
-    names = [name for name in map(_name_of, share_nodes) if name and (name in nodes or not nodes)]
     if len(names) > MAX_NODES_WITH_PODS:
         return ()
-    reading = read_booked(client, names)
-    return await _or_nothing(reading, unread, UNCOUNTED) or ()
+    return await _or_nothing(lambda: read_booked(client, names, scope), unread, UNCOUNTED) or ()
 
 
 def _name_of(raw: Raw) -> str:
@@ -118,20 +126,21 @@ def _name_of(raw: Raw) -> str:
     return ""
 
 
-async def _or_nothing(
-    reading: Coroutine[Any, Any, Sequence[Any]], unread: list[str], unknown: str
-) -> Sequence[Any] | None:
+async def _or_nothing(read: Callable[[], Awaitable[T]], unread: list[str], unknown: str) -> T | None:
+    """Calls ``read`` itself: a coroutine that came as an argument would never be awaited after a Ctrl-C."""
     try:
-        return await reading
+        return await read()
     except CannotLookError as error:
         unread.append(f"{unknown}: {error}.")
         return None
 
 
-async def _pending_pods(client: KubeClient, node: str) -> Sequence[PendingPod]:
-    selector = f"spec.nodeName={node},status.phase=Pending" if node else "status.phase=Pending"
-    raws = await read_list(client, PODS, shape=Raw, field_selector=selector)
-    return [pod for raw in raws if (pod := read_pending_pod(raw)) is not None]
+async def _pending_pods(
+    client: KubeClient, node: str, scope: PodScope, known: InScope[list[Raw]] | None
+) -> InScope[Sequence[PendingPod]]:
+    selector = f"spec.nodeName={node},{PENDING}" if node else PENDING
+    raws, refused = known or await scope.listed(client, shape=Raw, field_selector=selector)
+    return InScope([pod for raw in raws if (pod := read_pending_pod(raw)) is not None], refused)
 
 
 async def _unschedulable_nodes(client: KubeClient) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Reads what there is to say whether all is well; what cannot be read is said, and the rest goes on."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gpushare_cli.decide.objects.installed import InstalledDeployment, InstalledLease, ProgramPod
-from gpushare_cli.decide.objects.node_state import NodeState
+from gpushare_cli.decide.objects.node_state import NodeState, NodeStateReader
 from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEvent
 from gpushare_cli.decide.objects.policy import ObservedPolicy
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
@@ -19,7 +19,7 @@ from gpushare_cli.decide.problems import facts as parts
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.problems.installation import is_operator_at_work
 from gpushare_cli.errors import CannotLookError, not_known, not_reached
-from gpushare_cli.gather.lists import CACHED
+from gpushare_cli.gather.lists import ALL_PODS, CACHED, PENDING, InScope, PodScope
 from gpushare_cli.output.progress import ProgressLine
 from gpushare_core.api.names import CALLS_LEASE, COMPONENT_LABEL, NAMESPACE
 from gpushare_core.api.plugin_heartbeat import COMPONENT as HEARTBEAT
@@ -28,7 +28,6 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import (
     DEPLOYMENTS,
-    PODS,
     POLICIES,
     SERVER_VERSION,
     SHARE_NODES,
@@ -71,15 +70,15 @@ class PartReader:
         response = await self._read(part, request, ListResponse[Raw])
         if response is None:
             return () if self._is_unread(part) else None
-        return self.decoded(part, response.items or (), shape)
+        return self.decoded(part, response.items or (), lambda raw: msgspec.json.decode(raw, type=shape))
 
-    def decoded(self, part: str, raws: Iterable[Raw], shape: type[T]) -> Sequence[T]:
+    def decoded(self, part: str, raws: Iterable[Raw], decode: Callable[[Raw], T]) -> Sequence[T]:
         """Returns the objects of ``part`` that can be decoded; of the others it is noted why not."""
         read: list[T] = []
         errors: list[Exception] = []
         for raw in raws:
             try:
-                read.append(msgspec.json.decode(raw, type=shape))
+                read.append(decode(raw))
             except UNREADABLE_JSON as error:
                 errors.append(error)
         if errors:
@@ -116,9 +115,12 @@ async def read_status_facts(
     *,
     now: datetime,
     progress: ProgressLine,
+    scope: PodScope = ALL_PODS,
     share_nodes: Collection[Raw] | None = None,
+    pending: InScope[list[Raw]] | None = None,
 ) -> StatusFacts:
-    """``share_nodes``: GPUShareNodes that are known already; None: they are read.
+    """``share_nodes``, ``pending``: GPUShareNodes, and pods in phase Pending, that are known already; None:
+    they are read.
 
     Raises ``CannotLookError`` where there is no API server.
     """
@@ -126,10 +128,27 @@ async def read_status_facts(
     reader = PartReader(client)
     facts, waiting = await asyncio.gather(
         _read_facts(reader, now, share_nodes),
-        reader.list(parts.PENDING_PODS, PODS, UnplacedPod, fieldSelector="status.phase=Pending"),
+        _waiting(reader, scope, pending),
     )
     facts, evictions = await asyncio.gather(_with_heartbeats(reader, facts), _evictions(reader, facts))
-    return replace(facts, waiting=waiting or (), evictions=evictions, unread=reader.unread)
+    return replace(facts, waiting=waiting, evictions=evictions, unread=reader.unread)
+
+
+async def _waiting(
+    reader: PartReader, scope: PodScope, known: InScope[list[Raw]] | None
+) -> Sequence[UnplacedPod]:
+    async def read(path: str) -> list[Raw]:
+        request = ApiRequest(path=path, params={**CACHED, "fieldSelector": PENDING})
+        return (await reader.client.read(request, shape=ListResponse[Raw])).items or []
+
+    try:
+        found, refused = known or await scope.read(read)
+    except (ApiError, UnreachableError) as error:
+        reader.note(parts.PENDING_PODS, error)
+        return ()
+    if refused:
+        reader.note(parts.OTHERS_PENDING_PODS, refused)
+    return reader.decoded(parts.PENDING_PODS, found, lambda raw: msgspec.json.decode(raw, type=UnplacedPod))
 
 
 async def read_version_facts(client: KubeClient, *, now: datetime, progress: ProgressLine) -> StatusFacts:
@@ -170,9 +189,8 @@ async def _read_facts(
 
 
 async def _node_states(reader: PartReader, share_nodes: Collection[Raw] | None) -> Sequence[NodeState] | None:
-    if share_nodes is None:
-        return await reader.list(parts.SHARE_NODES, SHARE_NODES, NodeState)
-    return reader.decoded(parts.SHARE_NODES, share_nodes, NodeState)
+    raws = await reader.list(parts.SHARE_NODES, SHARE_NODES, Raw) if share_nodes is None else share_nodes
+    return None if raws is None else reader.decoded(parts.SHARE_NODES, raws, NodeStateReader().read)
 
 
 async def _evictions(reader: PartReader, facts: StatusFacts) -> Sequence[ObservedEvent]:

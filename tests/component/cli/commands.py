@@ -14,12 +14,13 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 async def run_command(
-    client: KubeClient, *arguments: str, progress: ProgressLine | None = None
+    client: KubeClient, *arguments: str, progress: ProgressLine | None = None, own: str = "default"
 ) -> CommandReport:
+    """``own``: namespace of the kubeconfig's context."""
     options = parse(arguments)
     session = Session(
         client=client,
-        namespace=options.namespace or "default",
+        namespace=options.namespace or own,
         all_namespaces=options.all_namespaces,
         now=lambda: NOW,
         progress=progress or Silence(),

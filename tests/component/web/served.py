@@ -10,6 +10,7 @@ from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
 from tests.fakes.web_page import READY
 
+from gpushare_cli.gather.lists import ALL_PODS, PodScope
 from gpushare_cli.gather.web.page_reading import PageReader
 from gpushare_cli.web.gathering import Gathering, Publication
 from gpushare_cli.web.server import PageServer, serving
@@ -23,10 +24,15 @@ WITHIN = 20.0
 
 @asynccontextmanager
 async def served(
-    cluster: WebCluster, *, rack_label: str = "", between: float = 0.05, late: float = WITHIN
+    cluster: WebCluster,
+    *,
+    rack_label: str = "",
+    scope: PodScope = ALL_PODS,
+    between: float = 0.05,
+    late: float = WITHIN,
 ) -> AsyncIterator[PageServer]:
     async with KubeClient(cluster.credentials(), timeout=2.0) as client:
-        reader = PageReader(client=client, now=utc_now, rack_label=rack_label)
+        reader = PageReader(client=client, now=utc_now, rack_label=rack_label, scope=scope)
         publication = Publication()
         gathering = Gathering(
             reader=reader,

@@ -14,6 +14,7 @@ from tests.samples.shared_cards import card, share, share_node_object
 from gpushare_cli.decide.objects.node_state import NodeState
 from gpushare_cli.decide.web.node_rows import PageReading, PageRow, node_rows
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.shared_cards import read_shared_cards
 from gpushare_cli.gather.web import followed_nodes
 from gpushare_cli.gather.web.followed_nodes import FollowedNodes, NamedRaw
 from gpushare_cli.gather.web.page_reading import PageReader
@@ -21,7 +22,7 @@ from gpushare_cli.web.gathering import Gathering, Publication
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.kube.follow import Listed
-from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.kube.paths import PODS, SHARE_NODES
 from gpushare_core.process.clock import utc_now
 
 
@@ -150,6 +151,26 @@ async def test_facts_of_nodes_are_gone_when_rows_are_made(
     monkeypatch.setattr("gpushare_cli.web.gathering.node_rows", noted)
     async with served(cluster):
         assert kept[0] == 0
+
+
+async def test_a_round_lists_the_pods_that_wait_once(cluster: WebCluster) -> None:
+    async with KubeClient(cluster.credentials()) as client:
+        reader = PageReader(client=client, now=utc_now)
+        found = await reader.read()
+        await reader.close()
+    assert [pod.name for pod in found.facts.waiting] == ["team-b/large"]
+    assert [pod.metadata.name for pod in found.reading.cluster.pending] == ["large"]
+    assert cluster.asked.count(PODS) == 3, "and those of each of two nodes"
+
+
+async def test_a_round_that_ends_as_it_begins_leaves_no_warning(cluster: WebCluster) -> None:
+    """As by Ctrl-C: Python would say in the terminal what was never awaited."""
+    async with KubeClient(cluster.credentials()) as client:
+        reading = asyncio.create_task(read_shared_cards(client))
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait({reading})
+    gc.collect()
 
 
 def _node_states() -> int:

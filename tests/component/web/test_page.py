@@ -9,10 +9,11 @@ from tests.component.web.conftest import MARKUP, RACK
 from tests.component.web.served import opened, served
 from tests.fakes.chromium import Tab
 from tests.fakes.web_cluster import WebCluster
-from tests.fakes.web_page import COLORS, READY, figures, redraws
+from tests.fakes.web_page import COLORS, READY, figures, redraws, table_rows
 from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
 
 from gpushare_core.kube.paths import PODS, POLICIES, SHARE_NODES
+from gpushare_core.text.json_object import Json
 
 PAGE_BYTES = 150 * 2**20
 PIXELS = """(() => { const c = document.getElementById('canvas');
@@ -24,6 +25,15 @@ PIXELS = """(() => { const c = document.getElementById('canvas');
 
 async def hash_of(tab: Tab) -> str:
     return str(await tab.evaluate("location.hash"))
+
+
+def silent_node(name: str, message: str) -> Json:
+    """A GPUShareNode with a card, whose plugin does not report."""
+    node = share_node_object(name, card(0, 16, node=name))
+    node["status"]["conditions"] = [
+        {"type": "Registered", "status": "False", "reason": "PluginSilent", "message": message}
+    ]
+    return node
 
 
 async def test_at_first_sight(cluster: WebCluster, tab: Tab) -> None:
@@ -250,14 +260,96 @@ async def test_a_command_is_not_broken_at_a_hyphen_and_says_when_it_is_copied(
         assert await tab.evaluate("globalThis.written") == command
 
 
-async def test_a_list_of_some_pods_says_of_how_many(cluster: WebCluster, tab: Tab) -> None:
+async def test_the_filters_hold_for_pods_that_wait_too(cluster: WebCluster, tab: Tab) -> None:
     cluster.put(PODS, pending_pod_object("team-c/other", 17))
     async with served(cluster) as page:
-        await tab.open(f"{page.guard.url}#query=team-c")
+        for hash_, count, seen in (
+            ("query=team-c", "1 of 2", "team-c/other"),
+            ("namespace=team-b", "1 of 2", "team-b/large"),
+            ("namespace=team-b&query=other", "0 of 2", "None of them matches the filters."),
+            ("namespace=team-a", "0 of 2", "None of them matches the filters."),
+            ("show=free", "2", "team-b/large"),
+        ):
+            await tab.open("about:blank")
+            await tab.open(f"{page.guard.url}#{hash_}")
+            await tab.until(READY)
+            assert await tab.text("#waiting-title") == f"Waiting {count}", hash_
+            assert seen in await tab.text("#waiting"), hash_
+
+
+async def test_pods_whose_names_differ_at_the_end_can_be_told_apart(cluster: WebCluster, tab: Tab) -> None:
+    for end in ("x2x7q", "b8k4z"):
+        cluster.put(PODS, pending_pod_object(f"team-b/a-trainer-with-a-long-name-5d8f7c9b6d-{end}", 17))
+    ends = """(() => [...document.querySelectorAll('#waiting .name')].map((name) => {
+      const range = document.createRange(), edge = name.getBoundingClientRect().right;
+      range.selectNodeContents(name.lastChild);
+      return range.getBoundingClientRect().right <= edge + 1 ? name.lastChild.data : 'cut';
+    }))()"""
+    async with opened(cluster, tab):
+        await tab.resize(1280, 900)
+        assert sorted(await tab.evaluate(ends)) == ["-b8k4z", "-x2x7q", "large"]
+        assert "team-b/a-trainer-with-a-long-name-5d8f7c9b6d-x2x7q" in await tab.text("#waiting")
+
+
+async def test_a_namespace_whose_pods_only_wait_can_be_chosen(cluster: WebCluster, tab: Tab) -> None:
+    options = "[...document.getElementById('namespace').options].map((option) => option.value)"
+    async with opened(cluster, tab):
+        assert await tab.evaluate(options) == ["", "team-a", "team-b"]
+
+
+async def test_of_pods_beyond_the_list_it_is_not_said_how_many_match(cluster: WebCluster, tab: Tab) -> None:
+    async with opened(cluster, tab):
+        await tab.evaluate(
+            "gpusharePage.cluster.parts.waiting.total = 5000, gpusharePage.go({ namespace: 'team-b' })"
+        )
+        assert await tab.text("#waiting-title") == "Waiting 1+ of 5,000"
+        await tab.evaluate("gpusharePage.go({ namespace: 'team-a' })")
+        assert await tab.text("#waiting-title") == "Waiting ? of 5,000"
+        assert "None of the 1 oldest matches" in await tab.text("#waiting")
+
+
+async def test_the_link_of_a_problem_finds_its_node_alone(cluster: WebCluster, tab: Tab) -> None:
+    """Whatever filter is on, and wherever the page is scrolled to."""
+    for name in ("gpu-1", "gpu-10"):
+        cluster.put_node(silent_node(name, "the plugin does not report"))
+    async with served(cluster) as page:
+        await tab.resize(400, 500)
+        await tab.open(f"{page.guard.url}#namespace=team-b&show=held")
         await tab.until(READY)
-        assert await tab.text("#waiting-title") == "Waiting 1 of 2"
-        await tab.evaluate("gpusharePage.go({ query: '' })")
-        assert await tab.text("#waiting-title") == "Waiting 2"
+        await tab.click("#problems .place")
+        assert (await figures(tab))[0].startswith("1 card found on 1 node")
+        await tab.evaluate("gpusharePage.go({ view: 'table' })")
+        assert [row[0] for row in await table_rows(tab)] == ["gpu-1"]
+        top = await tab.evaluate("document.getElementById('stage').getBoundingClientRect().top")
+        assert 0 <= top < 500
+
+
+async def test_a_line_breaks_beside_a_name_and_not_in_it(cluster: WebCluster, tab: Tab) -> None:
+    name = "ip-10-23-104-17.eu-central-1.compute.internal"
+    cluster.put_node(silent_node("gpu-1", f"no report from {name} since the last start of it"))
+    lines = """((name) => [...document.querySelectorAll('#problems p, #detail p')].flatMap((text) => {
+      const found = [], walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+      if (!text.checkVisibility()) return found;
+      for (let node; (node = walker.nextNode()); ) {
+        const at = node.data.indexOf(name);
+        if (at < 0) continue;
+        const range = document.createRange();
+        range.setStart(node, at), range.setEnd(node, at + name.length);
+        found.push(new Set([...range.getClientRects()].map((box) => box.top)).size);
+      }
+      return found;
+    }))"""
+    async with served(cluster) as page:
+        for width in (360, 1181, 1280, 1440):
+            await tab.resize(width, 900)
+            await tab.open("about:blank")
+            await tab.open(page.guard.url)
+            await tab.until(READY)
+            assert await tab.evaluate(f"{lines}('{name}')") == [1]
+        await tab.click('#waiting [data-pod="team-b/large"]')
+        await tab.until("document.querySelector('#detail .answer')")
+        assert set(await tab.evaluate(f"{lines}('{name}')")) == {1}
+        assert "no report from ip-10-" in await tab.text("#detail"), "it is text as before"
 
 
 async def test_a_narrow_window_shows_all_of_the_page(cluster: WebCluster, tab: Tab) -> None:
@@ -289,6 +381,27 @@ async def test_a_narrow_window_shows_all_of_the_page(cluster: WebCluster, tab: T
             )
             assert (-1 <= top < 450, height > 200) == (True, True), (top, height)
         assert await tab.evaluate("document.documentElement.scrollWidth") == 400
+
+
+async def test_the_longest_names_fit_a_narrow_window(cluster: WebCluster, tab: Tab) -> None:
+    node = ".".join(["a-label-of-a-subdomain"] * 11)
+    held = share(f"{'n' * 63}/{'p' * 253}", 10)
+    cluster.put_node(share_node_object(node, card(0, 16, held, node=node)), **{RACK: "r" * 63})
+    box = "((each) => document.querySelector(each).getBoundingClientRect())"
+    async with served(cluster, rack_label=RACK) as page:
+        for width in (360, 900, 1440):
+            await tab.resize(width, 900)
+            for view in (f"card={node}/0", f"view=table&namespace={'n' * 63}", "color=namespace"):
+                await tab.open("about:blank")
+                await tab.open(f"{page.guard.url}#{view}")
+                await tab.until(READY)
+                assert await tab.evaluate("document.documentElement.scrollWidth") == width, view
+                figures_end = await tab.evaluate(f"{box}('#figures > div:last-child dt').right")
+                begin = await tab.evaluate(f"{box}('.clock').left")
+                assert width < 860 or figures_end < begin, "they do not touch"
+            await tab.evaluate(f"gpusharePage.go({{ card: '{node}/0' }})")
+            title, close = [await tab.evaluate(f"{box}('#detail {each}').top") for each in ("h2", ".close")]
+            assert abs(title - close) < 10, "in the first line of the title"
 
 
 async def test_a_card_is_read_out_once(cluster: WebCluster, tab: Tab) -> None:

@@ -11,6 +11,7 @@ from tests.fakes.web_cluster import WebCluster
 from tests.samples.shared_cards import card, pending_pod_object, share, share_node_object
 
 from gpushare_cli.errors import CannotLookError
+from gpushare_cli.gather.lists import PodScope
 from gpushare_cli.web import server
 from gpushare_cli.web.gathering import Publication
 from gpushare_cli.web.request_guard import SECURITY_HEADERS
@@ -298,6 +299,19 @@ async def test_what_cannot_be_read_is_not_shown_as_nothing(cluster: WebCluster) 
             assert "waiting" in message["parts"]
             cluster.forbidden = frozenset()
             await messages.until_part("title", "incomplete", [])
+
+
+async def test_who_may_list_pods_of_one_namespace_sees_those_of_it_wait(cluster: WebCluster) -> None:
+    cluster.put(PODS, pending_pod_object("team-c/hidden", 17))
+    cluster.forbidden = frozenset({PODS})
+    async with served(cluster, scope=PodScope(own="team-b")) as page:
+        parts = json.loads((await get(page, "snapshot"))[1])["parts"]
+        assert [pod["name"] for pod in parts["waiting"]["pods"]] == ["large"]
+        assert parts["title"]["incomplete"] == ["waiting", "problems"], "others may wait"
+        assert "Pods of other namespaces that wait could not be read: refused." in parts["title"]["unread"]
+        assert [problem["names"] for problem in parts["problems"] if problem["kind"] == "pod"] == [
+            ["team-b/large"]
+        ]
 
 
 async def test_the_first_round_after_a_time_without_pages_that_takes_long_is_said(

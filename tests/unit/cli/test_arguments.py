@@ -85,6 +85,10 @@ def test_the_list_of_commands_fits_a_terminal(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("words", [["-A"], ["status", "-n", "x"], ["-n", "x", "version"]])
-def test_a_namespace_has_no_effect_on_what_has_none(words: list[str]) -> None:
-    options = parse(words)
-    assert (options.namespace, options.all_namespaces) == ("", True)
+def test_a_namespace_leaves_nothing_out_of_what_has_none(words: list[str]) -> None:
+    assert parse(words).all_namespaces
+
+
+def test_of_a_cluster_whose_pods_may_not_be_listed_a_namespace_says_whose_may() -> None:
+    assert parse(["web", "-n", "team-a"]).namespace == "team-a"
+    assert parse(["status"]).namespace == ""

@@ -1,8 +1,13 @@
 """A GPUShareNode with little of its holders: 5,000 of them are read in a second."""
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
+from msgspec.json import Decoder
 
 from gpushare_cli.decide.objects.share_node import IsolationText, ObservedCondition, condition_of
+from gpushare_core.api.enums import Health, MemoryIsolation
+
+GIVEN = (MemoryIsolation.HOOK, MemoryIsolation.DRIVER)
+"""What a node gives new containers, where it gives anything."""
 
 
 class ShareState(Struct, rename="camel", gc=False):
@@ -23,6 +28,15 @@ class CardState(Struct, rename="camel"):
     cordoned: bool = False
     lock: str = ""
     pods: list[ShareState] | None = None
+
+    @property
+    def is_sick(self) -> bool:
+        return self.health not in ("", Health.HEALTHY)
+
+    @property
+    def is_locked_idly(self) -> bool:
+        """Whether it serves one class alone though nobody holds anything of it."""
+        return bool(self.lock) and not self.allocated_units
 
 
 class NodeStateMeta(Struct, rename="camel"):
@@ -68,5 +82,37 @@ class NodeState(Struct):
         """Whether its plugin has answered what is asked for now."""
         return self.status.observed_generation >= self.metadata.generation
 
+    @property
+    def gives_isolation(self) -> bool:
+        """Whether its policy asks for isolation, and new containers get it."""
+        return self.spec.isolation.memory != MemoryIsolation.NONE and self.status.isolation in GIVEN
+
     def condition(self, type_: str) -> ObservedCondition | None:
         return condition_of(self.status.conditions, type_)
+
+
+class NodeStateReader:
+    """Reads the GPUShareNodes of a cluster. Of cards and their holders it keeps those about which there is
+    something to say, and of equal conditions one: 5,000 whole ones took 40 MiB."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder(NodeState)
+        self._conditions: dict[ObservedCondition, ObservedCondition] = {}
+
+    def read(self, raw: Raw) -> NodeState:
+        node = self._decoder.decode(raw)
+        conditions = [self._conditions.setdefault(one, one) for one in node.status.conditions or ()]
+        node.status.conditions = conditions
+        for card in node.cards:
+            card.pods = _without_isolation(card) if node.gives_isolation else None
+        if not any("card " in condition.message for condition in conditions):  # such as may name any card
+            node.status.cards = [card for card in node.cards if _is_notable(card)]
+        return node
+
+
+def _without_isolation(card: CardState) -> list[ShareState] | None:
+    return [share for share in card.pods or () if not share.isolation] or None
+
+
+def _is_notable(card: CardState) -> bool:
+    return card.is_sick or card.cordoned or card.is_locked_idly or bool(card.pods)

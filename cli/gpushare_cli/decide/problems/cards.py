@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from gpushare_cli.decide.objects.node_state import CardState, NodeState
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import Severity, StatusProblem
-from gpushare_core.api.enums import Health
 
 
 def card_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
@@ -16,7 +15,7 @@ def card_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 def _card(node: NodeState, card: CardState) -> Iterator[StatusProblem]:
     where = f"{node.name} {card.index}"
-    if card.health not in ("", Health.HEALTHY):
+    if card.is_sick:
         yield _problem(
             node,
             card,
@@ -35,7 +34,7 @@ def _card(node: NodeState, card: CardState) -> Iterator[StatusProblem]:
             sentence="the card is cordoned: no new pod gets it",
             command=f"kubectl gpushare uncordon {where}",
         )
-    if card.lock and not card.allocated_units:
+    if card.is_locked_idly:
         yield _problem(
             node,
             card,

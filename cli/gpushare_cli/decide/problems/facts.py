@@ -28,6 +28,7 @@ OPERATOR_LEASE = "the operator's Lease"
 PROGRAM_PODS = "pods of operator and extender"
 CALLS = "the Lease of the extender's calls"
 PENDING_PODS = "pods that wait"
+OTHERS_PENDING_PODS = "pods of other namespaces that wait"
 KUBERNETES = "the version of Kubernetes"
 HEARTBEATS = "the plugins' Leases"
 EVICTIONS = "Events of evicted pods"
@@ -58,5 +59,5 @@ class StatusFacts:
     kubernetes: str = ""
     unread: Sequence[UnreadPart] = ()
 
-    def has_read(self, part: str) -> bool:
-        return all(unread.part != part for unread in self.unread)
+    def has_read(self, *parts: str) -> bool:
+        return all(unread.part not in parts for unread in self.unread)

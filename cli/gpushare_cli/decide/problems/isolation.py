@@ -7,11 +7,8 @@ from gpushare_cli.decide.objects.node_state import CardState, NodeState
 from gpushare_cli.decide.problems.facts import StatusFacts
 from gpushare_cli.decide.problems.problem import NAMES, Severity, StatusProblem
 from gpushare_cli.wording import age_since, counted
-from gpushare_core.api.enums import MemoryIsolation, Mode
+from gpushare_core.api.enums import Mode
 from gpushare_core.placement.quantity import read_amount
-
-GIVEN = (MemoryIsolation.HOOK, MemoryIsolation.DRIVER)
-"""What a node gives new containers, where it gives anything."""
 
 
 def isolation_problems(facts: StatusFacts) -> Iterator[StatusProblem]:
@@ -40,7 +37,7 @@ def _without_isolation(facts: StatusFacts) -> Iterator[StatusProblem]:
 
 
 def _count_without(node: NodeState) -> int:
-    if node.spec.isolation.memory == MemoryIsolation.NONE or node.status.isolation not in GIVEN:
+    if not node.gives_isolation:
         return 0
     limited = (card for card in node.cards if _has_limit(node, card))
     shares = (share for card in limited for share in card.pods or ())

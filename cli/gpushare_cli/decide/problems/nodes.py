@@ -125,7 +125,7 @@ def _rows(node: NodeState) -> Iterator[_Row]:
 
 def _health(node: NodeState, condition: ObservedCondition) -> Iterator[_Row]:
     """Cards that the node lists are problems of their own; this is about the others."""
-    is_listed = any(card.health not in ("", "Healthy") for card in node.cards)
+    is_listed = any(card.is_sick for card in node.cards)
     if condition.status == FALSE and not is_listed:
         yield (
             NodeRow(_WARNING, "cards are sick, or cannot be asked", _DESCRIBE),

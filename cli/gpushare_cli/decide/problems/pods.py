@@ -25,7 +25,7 @@ def _waiting(facts: StatusFacts) -> Iterator[StatusProblem]:
     spoken = {policy.spec.dialect for policy in facts.policies or ()} & DIALECTS.keys()
     known = {name for dialect in spoken for name in DIALECTS[dialect].resources} | SHARED_RESOURCES
     mistaken = [pod for pod in pods if spoken and not pod.wanted <= known]
-    others = [pod for pod in pods if pod not in mistaken]
+    others = [pod for pod in pods if not spoken or pod.wanted <= known]
     if mistaken:
         names = listed(sorted({name for pod in mistaken for name in pod.wanted - known}))
         asks = "it asks" if len(mistaken) == 1 else "they ask"

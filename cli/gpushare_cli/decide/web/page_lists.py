@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpushare_cli.decide.objects.unplaced_pod import UnplacedPod
-from gpushare_cli.decide.problems.facts import PENDING_PODS, StatusFacts
+from gpushare_cli.decide.problems.facts import OTHERS_PENDING_PODS, PENDING_PODS, StatusFacts
 from gpushare_cli.decide.problems.problem import StatusProblem
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class PageTitle(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def incomplete_parts(facts: StatusFacts) -> list[str]:
     """Any part that is not read may hide a problem."""
-    waiting = [] if facts.has_read(PENDING_PODS) else [PagePart.WAITING]
+    waiting = [] if facts.has_read(PENDING_PODS, OTHERS_PENDING_PODS) else [PagePart.WAITING]
     return [*waiting, PagePart.PROBLEMS] if facts.unread else []
 
 

@@ -1,16 +1,19 @@
 """One round of reading for the page."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
+
+from msgspec import Raw
 
 from gpushare_cli.decide.problems.facts import StatusFacts, UnreadPart
 from gpushare_cli.decide.web.groups import LabelledNode, group_labels
 from gpushare_cli.decide.web.node_rows import PageReading
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import read_list
+from gpushare_cli.gather.lists import ALL_PODS, PENDING, InScope, PodScope, read_list
 from gpushare_cli.gather.shared_cards import read_shared_cards
 from gpushare_cli.gather.status_facts import read_status_facts
 from gpushare_cli.gather.web.followed_nodes import FollowedNodes
@@ -37,6 +40,7 @@ class PageReader:
     client: KubeClient
     now: Callable[[], datetime]
     rack_label: str = ""
+    scope: PodScope = ALL_PODS
     clock: Callable[[], float] = monotonic
     _followed: FollowedNodes = field(init=False)
     _labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -54,9 +58,10 @@ class PageReader:
         await self._followed.refresh()
         nodes = dict(self._followed.nodes)
         raws = [*nodes.values()]
+        pending = await self._pending()
         cluster, facts, _ = await asyncio.gather(
-            read_shared_cards(self.client, share_nodes=raws),
-            read_status_facts(self.client, now=self.now(), progress=Silence(), share_nodes=raws),
+            read_shared_cards(self.client, scope=self.scope, share_nodes=raws, pending=pending),
+            self._status_facts(raws, pending),
             self._read_labels(nodes),
         )
         reading = PageReading(
@@ -67,6 +72,25 @@ class PageReader:
         )
         said = [_unread(part) for part in facts.unread]
         return PageRound(reading, facts, [*cluster.unread, *said, *filter(None, [self._unlabelled])])
+
+    async def _pending(self) -> InScope[list[Raw]] | None:
+        """Returns the pods in phase Pending, once for all who need them: where thousands wait these are
+        megabytes. None: they cannot be listed, and who needs them says why."""
+        with suppress(CannotLookError):
+            return await self.scope.listed(self.client, shape=Raw, field_selector=PENDING)
+        return None
+
+    async def _status_facts(
+        self, share_nodes: Collection[Raw], pending: InScope[list[Raw]] | None
+    ) -> StatusFacts:
+        return await read_status_facts(
+            self.client,
+            now=self.now(),
+            progress=Silence(),
+            scope=self.scope,
+            share_nodes=share_nodes,
+            pending=pending,
+        )
 
     async def _read_labels(self, nodes: Mapping[str, object]) -> None:
         """Without rights to list Nodes there are no racks, and all else is there."""

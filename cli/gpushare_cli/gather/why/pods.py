@@ -3,6 +3,7 @@
 import difflib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,11 +86,10 @@ class PodFinder:
     async def _no_such_pod(self, name: str) -> str:
         """Returns what is said of a name that no pod of the namespace has, with those that are like it."""
         missing = f"there is no pod {name} in namespace {self.namespace}"
-        try:
-            elsewhere = await self._list(PODS, {"fieldSelector": f"metadata.name={name}"}, METADATA_LIST)
+        elsewhere = here = []
+        with suppress(CannotLookError):
             here = await self._list(pods(self.namespace), {"limit": str(MAX_ALIKE)}, METADATA_LIST)
-        except CannotLookError:
-            return missing
+            elsewhere = await self._list(PODS, {"fieldSelector": f"metadata.name={name}"}, METADATA_LIST)
         if elsewhere:
             namespace = elsewhere[0]["metadata"]["namespace"]
             return f"{missing}; namespace {namespace} has one: kubectl gpushare why -n {namespace} {name}"

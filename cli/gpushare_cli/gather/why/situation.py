@@ -14,7 +14,7 @@ from gpushare_cli.decide.objects.pod_event import EVICTED_FOR_MEMORY, ObservedEv
 from gpushare_cli.decide.why.nearest import MAX_NODES, fitting_nodes, nearest_nodes
 from gpushare_cli.decide.why.situation import SHARE_NODES_NAME, PodSituation, read_kube_pod
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.lists import bound_to, read_list
+from gpushare_cli.gather.lists import PodScope, bound_to, read_list
 from gpushare_cli.gather.why.cluster_facts import read_cluster_facts
 from gpushare_cli.gather.why.share_nodes import ObservedShareNodes
 from gpushare_core.kube.client import KubeClient
@@ -55,6 +55,18 @@ class LenientReader:
         except CannotLookError as error:
             self.unread[what] = str(error)
             return None
+
+    async def pending_pods(self, namespace: str) -> Sequence[msgspec.Raw]:
+        """Returns those of all namespaces; of ``namespace`` where the others may not be listed."""
+        scope = PodScope(own=namespace)
+        try:
+            found, refused = await scope.listed(self.client, shape=msgspec.Raw, field_selector=PENDING)
+        except CannotLookError as error:
+            self.unread["Pending pods"] = str(error)
+            return ()
+        if refused:
+            self.unread["Pending pods of other namespaces"] = str(refused)
+        return found
 
 
 async def read_situation(
@@ -110,12 +122,12 @@ async def _waiting(
     namespace = kube_pod.metadata.namespace
     share_nodes, pending, found, evictions, cluster = await asyncio.gather(
         reader.share_nodes(),
-        reader.list("Pending pods", PODS, shape=msgspec.Raw, field_selector=PENDING),
+        reader.pending_pods(namespace),
         _events(reader, kube_pod) if exists else _no_events(),
         _evictions(reader, pod, kube_pod) if exists else _no_events(),
         read_cluster_facts(reader.client, pod, namespace=namespace),
     )
-    others = read_pods(pending or ())
+    others = read_pods(pending)
     ledger, observed = _ledger(share_nodes or (), [raw for raw, other in others if other.spec.node_name])
     situation = PodSituation(
         pod=pod,

@@ -2,10 +2,10 @@
 
 import { feedOf } from "./feed.js";
 import { CHOICES, NO_GROUP, readView, writeView } from "./state/address.js";
-import { Cluster, ORDER, matcher, namespaces, places, racks, sums } from "./state/model.js";
+import { Cluster, ORDER, matcher, namespaces, nodeQuery, places, racks, sums } from "./state/model.js";
 import { counted } from "./state/text.js";
 import { cardLines, drawBox } from "./view/cells.js";
-import { button, byId, el, fill } from "./view/dom.js";
+import { button, byId, el, fill, words } from "./view/dom.js";
 import { CardMap } from "./view/map.js";
 import { COLORS, DARK, LIGHT, Palette } from "./view/palette.js";
 import { hideDetail, showCard, showFigures, showFreshness, showProblems, showWaiting, showWhy } from "./view/panels.js";
@@ -213,19 +213,21 @@ class Page {
     showFigures(sums(cluster.nodes.values(), matches), cluster, matches !== null);
     this.freshness();
     const why = (/** @type {string} */ namespace, /** @type {string} */ name) => this.go({ why: `${namespace}/${name}` });
-    showWaiting(cluster, view.why, view.query, this.feed.now(), why);
-    showProblems(cluster, (query) => this.find(query));
+    showWaiting(cluster, view, this.feed.now(), why);
+    showProblems(cluster, (name) => this.find(name));
     this.detail();
     this.stage(matches, changed);
   }
 
   /**
-   * Shows what a problem is about.
+   * Shows what a problem is about, whatever is filtered.
    * @param {string} name node, or node/card
    */
   find(name) {
     const isCard = name.includes("/");
-    this.go({ query: isCard ? "" : name, card: isCard ? name : "", why: "" });
+    this.go({ query: isCard ? "" : nodeQuery(name), card: isCard ? name : "", why: "", namespace: "", show: "all" });
+    // In a narrow window it is far above the problem.
+    if (!isCard) byId("stage", HTMLElement).scrollIntoView({ block: "nearest" });
   }
 
   selects() {
@@ -236,7 +238,7 @@ class Page {
     if (this.group && !title.groupLabels.includes(this.group)) labels.push([this.group, short(this.group)]);
     fill(byId("group", HTMLSelectElement), [[NO_GROUP, "no label"], ...labels], this.group || NO_GROUP);
     const { namespace } = this.view;
-    const names = new Set(this.names.slice(0, MAX_NAMESPACES));
+    const names = new Set([...this.names, ...this.cluster.parts.waiting.pods.map((pod) => pod.namespace)].slice(0, MAX_NAMESPACES));
     if (namespace) names.add(namespace);
     // By name: in an order that changes each second nobody could choose one.
     const sorted = [...names].sort(ORDER.compare);
@@ -327,7 +329,7 @@ class Page {
     this.tip.hidden = card === null;
     byId("canvas", HTMLCanvasElement).classList.toggle("over", card !== null);
     if (!card) return;
-    this.tip.replaceChildren(...cardLines(card).map((line) => el("div", {}, line)));
+    this.tip.replaceChildren(...cardLines(card).map((line) => el("div", {}, ...words(line))));
     const [width, height] = [this.tip.offsetWidth, this.tip.offsetHeight];
     this.tip.style.left = `${Math.min(x + 14, innerWidth - width - 8)}px`;
     this.tip.style.top = `${y + 18 + height > innerHeight ? y - height - 12 : y + 18}px`;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 const PAGE = "../../../../cli/gpushare_cli/web/page";
-const { Cluster, matcher, namespaces, places, racks, sums } = await import(`${PAGE}/state/model.js`);
+const { Cluster, isFiltered, matcher, namespaces, nodeQuery, places, racks, sums, waitingPods } = await import(`${PAGE}/state/model.js`);
 const { FIRST_VIEW, readView, writeView } = await import(`${PAGE}/state/address.js`);
 const { cardAt, layoutOf } = await import(`${PAGE}/state/layout.js`);
 const { Demo } = await import(`${PAGE}/state/demo.js`);
@@ -72,6 +72,27 @@ test("a filter finds nodes, pods, states and namespaces", () => {
   assert.deepEqual(found(made, { show: "free", query: "r2" }).map((each) => each.id), ["gpu-10/0"]);
   assert.deepEqual(found(made, { show: "problem" }).map((each) => each.id), ["gpu-10/1"]);
   assert.equal(matcher({ query: " ", show: "all", namespace: "" }), null);
+});
+
+test("a node is found by its whole name, others by a part of theirs", () => {
+  const made = new Cluster();
+  made.apply(message(1, ["gpu-1", "gpu-10", "big-gpu-1"].map((name) => ({ name, cards: [card(0)] })), { whole: true }));
+  assert.deepEqual(found(made, { query: nodeQuery("gpu-1") }).map((each) => each.id), ["gpu-1/0"]);
+  assert.deepEqual(found(made, { query: `${nodeQuery("gpu-1")} absent` }), []);
+  assert.equal(found(made, { query: "gpu-1" }).length, 3);
+  assert.deepEqual(found(made, { query: "gpu-1/0" }).map((each) => each.id), ["gpu-1/0"]);
+});
+
+test("a filter finds pods that wait by their namespace and words of their names", () => {
+  const pods = [["ml", "train"], ["ml-two", "train"], ["web", "serve"]].map(([namespace, name]) => ({ namespace, name }));
+  const none = { query: " ", show: "free", namespace: "" };
+  const names = (filter) => waitingPods(pods, { ...none, ...filter }).map((pod) => `${pod.namespace}/${pod.name}`);
+  assert.deepEqual(names({ namespace: "ml" }), ["ml/train"]);
+  assert.deepEqual(names({ query: "TRAIN two" }), ["ml-two/train"]);
+  assert.deepEqual(names({ namespace: "web", query: "train" }), []);
+  assert.deepEqual(names({ query: nodeQuery("gpu-1") }), [], "they have no node");
+  assert.equal(names({}).length, 3);
+  assert.deepEqual([none, { ...none, namespace: "ml" }, { ...none, query: "a" }].map(isFiltered), [false, true, true]);
 });
 
 test("sums are of the cards that are found", () => {

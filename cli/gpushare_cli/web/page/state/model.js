@@ -179,13 +179,29 @@ const SHOWN = {
   problem: (card) => card.hasProblem || card.state !== "Open",
 };
 
+/** Of a query: begins a word that finds the node of exactly this name. */
+const NODE = "node:";
+
+/**
+ * Returns the query that finds one node: gpu-1, and not gpu-10.
+ * @param {string} name
+ */
+export function nodeQuery(name) {
+  return NODE + name;
+}
+
+/** @param {Filter} filter */
+function queryWords(filter) {
+  return lower(filter.query).split(/\s+/).filter(Boolean);
+}
+
 /**
  * Returns whether a card is shown: every word of the query is in its names or in those of its holders.
  * @param {Filter} filter
  * @returns {((card: Card) => boolean) | null} null: all are
  */
 export function matcher(filter) {
-  const words = filter.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = queryWords(filter);
   const isShown = SHOWN[filter.show] ?? SHOWN.all;
   if (!words.length && !filter.namespace && isShown === SHOWN.all) return null;
   const { namespace } = filter;
@@ -200,6 +216,7 @@ export function matcher(filter) {
  * @param {string} word in small letters
  */
 function mentions(card, word) {
+  if (word.startsWith(NODE)) return card.node.name === word.slice(NODE.length);
   return (
     card.node.name.includes(word) ||
     card.id === word ||
@@ -215,6 +232,27 @@ function mentions(card, word) {
 /** @param {string} text */
 function lower(text) {
   return text.toLowerCase();
+}
+
+/**
+ * Returns whether a filter is on that pods without a card can pass.
+ * @param {Filter} filter
+ */
+export function isFiltered(filter) {
+  return filter.namespace !== "" || queryWords(filter).length > 0;
+}
+
+/**
+ * Returns the pods that wait in the namespace that is chosen, and have every word of the query in their names.
+ * @param {WaitingPod[]} pods
+ * @param {Filter} filter
+ */
+export function waitingPods(pods, filter) {
+  const words = queryWords(filter);
+  return pods.filter(
+    ({ namespace, name }) =>
+      (!filter.namespace || namespace === filter.namespace) && words.every((word) => `${namespace}/${name}`.includes(word)),
+  );
 }
 
 /**

@@ -29,6 +29,18 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Returns text in which a word with a hyphen or a slash is one box: a line breaks beside a name or --dry-run and
+ * not in it, unless the word is longer than the line. The rest stays text, which screen readers read as one.
+ * @param {string} text
+ */
+export function words(text) {
+  return text.split(/([ \n]+)/).map((part, at) => {
+    if (at % 2) return document.createTextNode(part);
+    return /[-/]/.test(part) ? el("span", { class: "word" }, part) : part;
+  });
+}
+
+/**
  * Returns the element of the page with this id.
  * @template {HTMLElement} T
  * @param {string} id

@@ -17,6 +17,8 @@ import { byId, shown } from "./dom.js";
 const BOX_FROM = 9;
 const PAD = 2;
 const BETWEEN_TITLES = 4;
+/** How much of a card that does not match is hidden, from 0 to 1. */
+const VEIL = 0.82;
 const FLASH_MILLISECONDS = 1600;
 /** Where more cards change at a time, none of them is news. */
 const MAX_FLASHES = 60;
@@ -262,11 +264,15 @@ class Drawing {
     const { cell, height } = this.layout.geometry;
     this.#each(column, (card, x, y) => {
       const box = { x, y, width: cell, height };
-      context.globalAlpha = content.matches !== null && !content.matches(card) ? 0.18 : 1;
       if (cell >= BARS_FROM) drawBar(context, content.palette, card, box);
       else drawBox(context, content.palette.theme, content.palette.look(card), box);
+      if (content.matches === null || content.matches(card)) return;
+      // Over all of it: names have a rim, which would hide them if each were faint by itself.
+      context.globalAlpha = VEIL;
+      context.fillStyle = content.palette.theme.paper;
+      context.fillRect(x, y, cell, height);
+      context.globalAlpha = 1;
     });
-    context.globalAlpha = 1;
   }
 
   /**

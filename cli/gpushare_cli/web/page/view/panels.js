@@ -1,13 +1,16 @@
 // All that is text beside the map: figures, what waits, what is wrong, one card, one pod.
 
+import { isFiltered, waitingPods } from "../state/model.js";
 import { age, ageSince, atLeast, counted, memory, number, percent } from "../state/text.js";
-import { button, byId, el, shown } from "./dom.js";
+import { button, byId, el, shown, words } from "./dom.js";
 
 /**
+ * @typedef {import("../state/address.js").View} View
  * @typedef {import("../state/model.js").Card} Card
  * @typedef {import("../state/model.js").Cluster} Cluster
  * @typedef {import("../state/model.js").Sums} Sums
  * @typedef {import("../state/model.js").Problem} Problem
+ * @typedef {import("../state/model.js").WaitingList} WaitingList
  * @typedef {import("../state/model.js").WaitingPod} WaitingPod
  * @typedef {import("../state/demo.js").WhyAnswer} WhyAnswer
  * @typedef {import("../feed.js").Link} Link
@@ -18,6 +21,8 @@ const MAX_WAITING = 300;
 const OLD_MILLISECONDS = 90_000;
 const COPIED_MILLISECONDS = 1500;
 const MAX_PLACES = 12;
+/** Letters of the end of a pod's name, such as -x2x7q; style.css has as many. */
+const END = 6;
 const MAX_UNREAD = 4;
 const GOES_ON = "The page goes on by itself when it answers.";
 /** What is said where the figures are old, by why they are. */
@@ -114,8 +119,8 @@ export function showFreshness(cluster, link, now) {
     banner.replaceChildren(
       el("strong", { role: "alert" }, heading),
       el("span", { class: "when" }),
-      el("span", {}, remedy),
-      ...(detail ? [el("small", {}, detail)] : []),
+      el("span", {}, ...words(remedy)),
+      ...(detail ? [el("small", {}, ...words(detail))] : []),
     );
   }
   // Outside of what screen readers say at each change.
@@ -130,31 +135,47 @@ function unreadText(sentences) {
 
 /**
  * @param {Cluster} cluster
- * @param {string} chosen namespace/name
- * @param {string} query words that a pod's name has to contain
+ * @param {View} view
  * @param {number} now milliseconds
  * @param {(namespace: string, name: string) => void} onWhy
  */
-export function showWaiting(cluster, chosen, query, now, onWhy) {
+export function showWaiting(cluster, view, now, onWhy) {
   const { waiting, title } = cluster.parts;
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = waiting.pods.filter((pod) => words.every((word) => `${pod.namespace}/${pod.name}`.includes(word)));
-  const pods = words.length && found.length ? found : waiting.pods;
+  const isPart = isFiltered(view);
+  const pods = waitingPods(waiting.pods, view);
   const seen = pods.slice(0, MAX_WAITING);
   const section = byId("waiting", HTMLElement);
   const isIncomplete = title.incomplete.includes("waiting");
   const total = atLeast(waiting.total, isIncomplete);
-  const count = pods === waiting.pods ? total : `${number(pods.length)} of ${total}`;
-  const key = JSON.stringify([count, chosen, seen]);
+  const count = isPart ? `${atLeast(pods.length, isIncomplete || isCut(waiting))} of ${total}` : total;
+  const key = JSON.stringify([count, view.why, seen]);
   if (section.dataset.key === key) return showAges(section, seen, now);
   section.dataset.key = key;
-  const items = seen.map((pod) => waitingItem(pod, chosen, now, onWhy));
-  const rest = waiting.total - items.length;
+  const items = seen.map((pod) => waitingItem(pod, view.why, now, onWhy));
+  const rest = (isPart ? pods.length : waiting.total) - items.length;
   replaceKept("waiting", [
     head("waiting-title", "Waiting", count),
-    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, isIncomplete ? "It is not known which pods wait." : "No pod waits for a card."),
-    ...(rest > 0 && pods === waiting.pods ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
+    items.length ? el("ul", { class: "list" }, ...items) : el("p", { class: "none" }, noneWaits(waiting, isIncomplete)),
+    ...(rest > 0 ? [el("p", { class: "none" }, `and ${number(rest)} more`)] : []),
   ]);
+}
+
+/**
+ * Returns whether more pods wait than the list has.
+ * @param {WaitingList} waiting
+ */
+function isCut(waiting) {
+  return waiting.total > waiting.pods.length;
+}
+
+/**
+ * Returns what to say where no pod is shown.
+ * @param {WaitingList} waiting
+ * @param {boolean} isIncomplete
+ */
+function noneWaits(waiting, isIncomplete) {
+  if (waiting.pods.length) return `None of ${isCut(waiting) ? `the ${number(waiting.pods.length)} oldest` : "them"} matches the filters.`;
+  return isIncomplete ? "It is not known which pods wait." : "No pod waits for a card.";
 }
 
 /**
@@ -178,11 +199,12 @@ function showAges(section, pods, now) {
  */
 function waitingItem(pod, chosen, now, onWhy) {
   const asks = Object.entries(pod.asks ?? {}).map(([name, units]) => `${units ?? "?"} ${name.replace("gpushare.io/", "")}`);
-  const isChosen = chosen === `${pod.namespace}/${pod.name}`;
+  const path = `${pod.namespace}/${pod.name}`;
+  const isChosen = chosen === path;
   const made = el(
     "button",
-    { type: "button", "aria-pressed": String(isChosen), title: pod.reason ? shown(pod.reason) : null, "data-pod": `${pod.namespace}/${pod.name}` },
-    el("span", { class: "name" }, el("i", {}, `${pod.namespace}/`), pod.name),
+    { type: "button", "aria-pressed": String(isChosen), title: shown([path, pod.reason].filter(Boolean).join(": ")), "data-pod": path },
+    podName(pod),
     el("span", { class: "amount" }, asks.join(", ")),
     el("span", { class: "age" }, ageSince(pod.since ?? "", now)),
   );
@@ -191,8 +213,17 @@ function waitingItem(pod, chosen, now, onWhy) {
 }
 
 /**
+ * A name that is cut where there is no room keeps its end: those of a Deployment or a Job differ there alone.
+ * @param {{namespace: string, name: string}} pod
+ */
+function podName({ namespace, name }) {
+  const begin = el("span", { class: "begin" }, el("i", {}, `${namespace}/`), name.slice(0, -END));
+  return el("span", { class: "name" }, begin, name.slice(-END));
+}
+
+/**
  * @param {Cluster} cluster
- * @param {(query: string) => void} onFind
+ * @param {(name: string) => void} onFind
  */
 export function showProblems(cluster, onFind) {
   const { problems, title } = cluster.parts;
@@ -207,7 +238,7 @@ export function showProblems(cluster, onFind) {
 
 /**
  * @param {Problem} problem
- * @param {(query: string) => void} onFind
+ * @param {(name: string) => void} onFind
  */
 function problemItem(problem, onFind) {
   const names = problem.names ?? [];
@@ -218,8 +249,8 @@ function problemItem(problem, onFind) {
   return el(
     "li",
     { class: `problem ${problem.severity}` },
-    el("p", {}, el("b", {}, problem.severity), ` ${subject}${problem.sentence}`),
-    ...(problem.detail ? [el("p", { class: "detail" }, problem.detail)] : []),
+    el("p", {}, el("b", {}, problem.severity), " ", ...words(`${subject}${problem.sentence}`)),
+    ...(problem.detail ? [el("p", { class: "detail" }, ...words(problem.detail))] : []),
     ...(problem.command ? [command(problem.command)] : []),
     ...(places.length
       ? [
@@ -254,10 +285,10 @@ export function showCard(card, onWhy, onClose) {
     ...Object.entries(card.node.groups),
   ];
   const holders = card.holders.map((holder) => {
-    const name = el("span", { class: "name" }, el("i", {}, `${holder.namespace}/`), holder.name);
     const uses = holder.usedBytes === null || holder.usedBytes === undefined ? "" : `uses ${memory(holder.usedBytes)}${holder.exceeds ? ", OVER" : ""}`;
     const state = holder.state === "NotStarted" ? "not started" : holder.state === "Orphaned" ? "orphaned" : uses;
-    const made = el("button", { type: "button", "data-pod": `${holder.namespace}/${holder.name}` }, name, el("span", { class: "amount" }, String(holder.units)), el("span", { class: "age" }, state));
+    const path = `${holder.namespace}/${holder.name}`;
+    const made = el("button", { type: "button", title: shown(path), "data-pod": path }, podName(holder), el("span", { class: "amount" }, String(holder.units)), el("span", { class: "age" }, state));
     made.addEventListener("click", () => onWhy(holder.namespace, holder.name));
     return el("li", {}, made);
   });
@@ -266,8 +297,8 @@ export function showCard(card, onWhy, onClose) {
   byId("detail", HTMLElement).setAttribute("aria-live", isShown(title) ? "off" : "polite");
   showDetail(title, [
     closing(title, onClose),
-    ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, `${card.state}${card.reason ? `: ${card.reason}` : ""}`)]),
-    el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    ...(card.state === "Open" ? [] : [el("p", { class: "answer bad" }, ...words(`${card.state}${card.reason ? `: ${card.reason}` : ""}`))]),
+    el("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, ...words(value))])),
     el("h3", {}, holders.length ? `Pods: ${holders.length}` : "Nobody holds anything of it."),
     el("ul", { class: "list" }, ...holders),
   ]);
@@ -283,10 +314,10 @@ export function showWhy(pod, answer, onClose, onAgain) {
   /** @type {Node[]} */
   const parts = [closing(pod, onClose, "Why")];
   if (answer === null) parts.push(el("p", { class: "none" }, "Asking the cluster…"));
-  else if (answer instanceof Error) parts.push(el("p", { class: "answer bad" }, answer.message));
+  else if (answer instanceof Error) parts.push(el("p", { class: "answer bad" }, ...words(answer.message)));
   else {
     const isGood = answer.state === "Running" || answer.state === "Fits";
-    parts.push(el("p", { class: `answer ${isGood ? "good" : "bad"}` }, answer.answer));
+    parts.push(el("p", { class: `answer ${isGood ? "good" : "bad"}` }, ...words(answer.answer)));
     parts.push(...answer.lines.map(whyLine));
   }
   parts.push(button("Ask again", () => answer !== null && onAgain(), { class: "quiet" }));
@@ -298,7 +329,7 @@ export function showWhy(pod, answer, onClose, onAgain) {
 function whyLine(line) {
   if (line.kind === "heading") return el("h3", {}, line.text);
   if (line.kind === "command") return command(line.text);
-  return el("p", { class: line.indent ? "line more" : "line" }, line.text);
+  return el("p", { class: line.indent ? "line more" : "line" }, ...words(line.text));
 }
 
 /** @param {string} subject */
@@ -332,7 +363,7 @@ export function hideDetail() {
  */
 function closing(title, onClose, kicker = "") {
   const close = button("×", onClose, { class: "close", "aria-label": "Close" });
-  return el("div", { class: "head" }, el("h2", {}, ...(kicker ? [el("em", {}, kicker)] : []), title), close);
+  return el("div", { class: "head" }, el("h2", {}, ...(kicker ? [el("em", {}, kicker)] : []), ...words(title)), close);
 }
 
 /**
@@ -346,10 +377,8 @@ function head(id, title, count) {
 
 /** @param {string} text some have several lines */
 function command(text) {
-  // A word is one box, which is not broken at a hyphen: --dry-run.
-  const words = text.split(/(\s+)/).map((part) => (part.trim() ? el("span", {}, part) : document.createTextNode(part)));
   const copy = button(text === copiedLately ? "Copied" : "Copy", () => void copied(copy, text), { class: "copy", "aria-label": `Copy ${text}` });
-  return el("div", { class: "command" }, el("code", {}, ...words), copy);
+  return el("div", { class: "command" }, el("code", {}, ...words(text)), copy);
 }
 
 /**
@@ -376,6 +405,7 @@ function replaceKept(id, parts) {
   const section = byId(id, HTMLElement);
   section.hidden = false;
   const made = el("div", {}, ...parts);
+  made.normalize();
   if (section.firstElementChild?.isEqualNode(made)) return;
   const active = document.activeElement;
   const focused = section.contains(active) && active ? nameOf(active) : null;
