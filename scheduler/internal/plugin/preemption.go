@@ -42,7 +42,7 @@ func (p *Plugin) PostFilter(
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
-	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, nominated) {
+	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, pod, nominated) {
 		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
 		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
@@ -167,15 +167,20 @@ func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
 	})
 }
 
-// isBeingReleased says whether a request will fit a node without that anybody else goes.
-func (p *Plugin) isBeingReleased(asked *cluster.Asked, name string) bool {
+// isBeingReleased says whether a pod will fit a node without that anybody else goes. Once nothing more is released there, it does
+// not where others that are nominated for the node leave no room: two of them would keep each other away for ever.
+func (p *Plugin) isBeingReleased(asked *cluster.Asked, pod *v1.Pod, name string) bool {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
 	if err != nil {
 		return false
 	}
+	leaving := p.cluster.Leaving(info)
+	if len(leaving) == 0 {
+		return p.besideNominated(info, pod).Fits(asked.Request)
+	}
 	node := p.cluster.Room(info).Node()
-	node.TakeAway(p.cluster.Leaving(info)...)
-	return len(node.Choose(asked.Request)) > 0
+	node.TakeAway(leaving...)
+	return node.Fits(asked.Request)
 }
 
 // RemovePod implements fwk.PreFilterExtensions.

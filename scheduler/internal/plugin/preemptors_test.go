@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -83,6 +84,34 @@ func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
 			w.waitBound("important")
 		})
 	}
+}
+
+// Each counts where the other one is tried: both would wait for ever.
+func TestTwoThatAreNominatedForANodeWithRoomForOneDoNotKeepEachOtherAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 2, "uid-x", 0, 16, "uid-y", 1, 16))
+	lows, important := []string{"x", "y"}, []string{"a", "b"}
+	for place, name := range lows {
+		w.create(name, 16, on("gpu-1", fmt.Sprint("GPU-", place), 16))
+	}
+	w.waitSeen("y", true)
+	w.mutex.Lock()
+	w.lingering = map[string]bool{"x": true, "y": true}
+	w.mutex.Unlock()
+	for _, name := range important {
+		w.create(name, 16, priority(10))
+		w.eventually(name+" waits for gpu-1", func() bool { return w.pod(name).Status.NominatedNodeName == "gpu-1" })
+	}
+	sick := node("gpu-1", 2)
+	sick.Cards[1].IsHealthy = false
+	w.report(sick)
+	w.mutex.Lock()
+	w.lingering = nil
+	w.mutex.Unlock()
+	for _, name := range lows {
+		w.delete(name)
+	}
+	w.eventually("one is bound", func() bool { return w.binding("a") != nil || w.binding("b") != nil })
 }
 
 // kube-scheduler makes its plugins before the queue that has the nominated pods.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -256,7 +257,7 @@ func (s *server) patchStatus(action clienttesting.Action) (bool, runtime.Object,
 		for place := range patched.Status.Conditions {
 			mergeCondition(&pod.Status, &patched.Status.Conditions[place])
 		}
-		if patched.Status.NominatedNodeName != "" {
+		if bytes.Contains(patch.GetPatch(), []byte(`"nominatedNodeName"`)) { // null where it is none any more
 			pod.Status.NominatedNodeName = patched.Status.NominatedNodeName
 		}
 	})
