@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
@@ -52,8 +54,8 @@ type core struct {
 	lease *bindlease.Lease
 	// hold is its Hold.
 	hold func(ctx context.Context) (uint64, error)
-	// hasGate says whether the scheduler has our Gate.
-	hasGate func() bool
+	// hasGate says whether a profile of the scheduler has our Gate.
+	hasGate func(profile string) bool
 
 	// hasBegun is true once they have all said so.
 	hasBegun  atomic.Bool
@@ -70,8 +72,8 @@ type Factory struct {
 	core  *core
 	// args are those of core.
 	args Args
-	// hasGate is true once the gate of a profile is made.
-	hasGate atomic.Bool
+	// gates are by the names of the profiles that have one.
+	gates sync.Map
 	// connect is replaced in tests.
 	connect func(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connection, error)
 }
@@ -94,7 +96,7 @@ func (f *Factory) New(ctx context.Context, raw runtime.Object, handle fwk.Handle
 			connecting = f.connect
 		}
 		made := newCore(handle, bindcall.RealClock())
-		made.hasGate = f.hasGate.Load
+		made.hasGate = f.hasGate
 		if err := made.start(ctx, handle, func(handler sharenodes.Handler) (*connection, error) {
 			return connecting(handle, args, handler)
 		}); err != nil {
@@ -117,7 +119,7 @@ func newCore(handle fwk.Handle, clock bindcall.Clock) *core {
 		clock:   clock,
 		slots:   bindcall.NewSlots(),
 		hold:    func(context.Context) (uint64, error) { return 0, nil },
-		hasGate: func() bool { return false },
+		hasGate: func(string) bool { return false },
 		handle:  handle,
 	}
 	made.metrics = metrics.New(clock.Now, made.readings)
@@ -142,11 +144,10 @@ func (c *core) start(
 ) error {
 	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) }, func(pods []*v1.Pod) { c.rest(ctx, pods) })
 	c.know(handle, waker.note)
-	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
+	err := c.watch(handle.SharedInformerFactory().Core().V1())
 	if err != nil {
-		return fmt.Errorf("watching pods: %w", err)
+		return err
 	}
-	c.synced = append(c.synced, registration.HasSynced)
 	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.dropShareNode}); err != nil {
 		return err
 	}
@@ -161,6 +162,20 @@ func (c *core) start(
 		defer ticker.Stop()
 		waker.run(ctx, c, ticker.C)
 	}()
+	return nil
+}
+
+// watch begins to watch pods and nodes.
+func (c *core) watch(informers coreinformers.Interface) error {
+	pods, err := informers.Pods().Informer().AddEventHandler(c.podHandler())
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	nodes, err := informers.Nodes().Informer().AddEventHandler(c.nodeHandler())
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	c.synced = append(c.synced, pods.HasSynced, nodes.HasSynced)
 	return nil
 }
 
@@ -209,9 +224,7 @@ func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 
 // rest has the scheduler ask the gate, which keeps pods out that are at rest.
 func (c *core) rest(ctx context.Context, pods []*v1.Pod) {
-	if c.hasGate() {
-		c.enqueue(ctx, pods)
-	}
+	c.enqueue(ctx, slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !c.hasGate(pod.Spec.SchedulerName) }))
 }
 
 func (c *core) enqueue(ctx context.Context, pods []*v1.Pod) {
@@ -239,13 +252,32 @@ func (c *core) setPod(now any) {
 	}
 }
 
+// nodeHandler looks at new nodes, about which the scheduler does not ask pods at rest.
+func (c *core) nodeHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(now any) {
+		if node, is := now.(*v1.Node); is {
+			c.nodeAdded(node.Name)
+		}
+	}}
+}
+
+// nodeAdded has those woken that fit a node. Where it was away for a while, attempts meanwhile did not see it.
+func (c *core) nodeAdded(name string) {
+	c.cluster.NodeReturned(name)
+	c.note(name)
+}
+
 // changePod counts with a pod as it is now. A watch that was interrupted shows as one change that a pod is gone and
 // that there is another one of its name.
 func (c *core) changePod(before, now any) {
 	earlier, wasPod := before.(*v1.Pod)
 	pod, isPod := now.(*v1.Pod)
-	if wasPod && isPod && earlier.UID != pod.UID {
+	switch {
+	case !wasPod || !isPod:
+	case earlier.UID != pod.UID:
 		c.dropPod(earlier)
+	case cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName) != nominatedFor(earlier):
+		c.keptNoMore(earlier)
 	}
 	c.setPod(now)
 }
@@ -255,9 +287,7 @@ func (c *core) dropPod(before any) {
 		before = last.Obj
 	}
 	if pod, is := before.(*v1.Pod); is {
-		if nominated := pod.Status.NominatedNodeName; nominated != "" && pod.Spec.NodeName == "" {
-			c.nominatedNoMore(nominated) // nobody asks those that are at rest
-		}
+		c.keptNoMore(pod)
 		c.waitsNoMore(pod.UID)
 		c.pauses.Gone(pod.UID, c.cluster.IsReported(pod.Spec.NodeName, pod.UID))
 		c.cluster.PodGone(pod.UID)

@@ -29,9 +29,14 @@ func (f *Factory) Register(registry frameworkruntime.Registry) error {
 	return errors.Join(registry.Register(Name, f.New), registry.Register(GateName, f.newGate))
 }
 
-func (f *Factory) newGate(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	f.hasGate.Store(true)
+func (f *Factory) newGate(_ context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	f.gates.Store(handle.ProfileName(), true)
 	return &Gate{f}, nil
+}
+
+func (f *Factory) hasGate(profile string) bool {
+	_, has := f.gates.Load(profile)
+	return has
 }
 
 // Name implements fwk.Plugin.

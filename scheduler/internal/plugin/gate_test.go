@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
@@ -108,6 +109,31 @@ func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
 	w.waitRefused("a")
 }
 
+func TestAPodAtRestIsWokenByANodeThatIsNew(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-2", 1, "uid-x", 0, 16))
+	w.report(node("gpu-1", 1)) // its Node is away
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.waitGated(before + 1)
+	w.addNode("gpu-1")
+	w.waitBound("a")
+}
+
+func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
+	before := gated(t)
+	w := newWorld(t, node("gpu-1", 1))
+	w.create("important", 16, priority(10), elsewhereOnly)
+	w.waitRefused("important")
+	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
+	w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
+	w.create("a", 4)
+	w.waitRefused("a")
+	w.waitGated(before + 1)
+	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
+	w.waitBound("a")
+}
+
 func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -119,12 +145,31 @@ func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {
 	w.rest(func() { time.Sleep(12 * tickTime) }, "a")
 }
 
-func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {
-	gate, err := (&Factory{}).newGate(context.Background(), nil, nil)
+func gateOf(t *testing.T, factory *Factory, profile string) *Gate {
+	t.Helper()
+	handle, err := frameworkruntime.NewFramework(t.Context(), nil, &config.KubeSchedulerProfile{SchedulerName: profile})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status := gate.(*Gate).PreEnqueue(context.Background(), &v1.Pod{}); !status.IsSuccess() {
+	gate, err := factory.newGate(t.Context(), nil, handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gate.(*Gate)
+}
+
+func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {
+	if status := gateOf(t, &Factory{}, schedulerName).PreEnqueue(t.Context(), &v1.Pod{}); !status.IsSuccess() {
 		t.Error(status)
+	}
+}
+
+func TestAGateIsThatOfItsProfile(t *testing.T) {
+	factory := &Factory{}
+	gateOf(t, factory, "gated")
+	for profile, want := range map[string]bool{"gated": true, "another": false} {
+		if factory.hasGate(profile) != want {
+			t.Errorf("%s has the gate: %v", profile, !want)
+		}
 	}
 }

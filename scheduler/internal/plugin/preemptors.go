@@ -106,6 +106,21 @@ func (c *core) disappointed(node string) []*v1.Pod {
 	return found
 }
 
+// nominatedFor returns the node that is kept for a pod, empty where none is.
+func nominatedFor(pod *v1.Pod) string {
+	if pod.Spec.NodeName != "" {
+		return ""
+	}
+	return pod.Status.NominatedNodeName
+}
+
+// keptNoMore says that no node is kept any more for a pod as it was. The scheduler does not ask pods at rest about that.
+func (c *core) keptNoMore(pod *v1.Pod) {
+	if node := nominatedFor(pod); node != "" {
+		c.nominatedNoMore(node)
+	}
+}
+
 // nominatedNoMore says that a node is not kept any more for a pod that was nominated for it: others may fit it.
 func (c *core) nominatedNoMore(node string) {
 	c.waiting.Anew(node)

@@ -47,9 +47,9 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	return woken, resting
 }
 
-// mayRest is false where others evict pods for it, or will try it: they reach it through the scheduler.
+// mayRest is false where others evict pods for it: they reach it through the scheduler.
 func (e *entry) mayRest(scheduler Scheduler) bool {
-	return e.isForCardsAlone && e.wokenFor == "" && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
+	return e.isForCardsAlone && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
 }
 
 // IsAtRest says whether the scheduler need not look at a pod.
@@ -60,13 +60,13 @@ func (p *Pods) IsAtRest(uid types.UID) bool {
 	return one != nil && one.isAtRest
 }
 
-// Wake has pods at rest no more.
+// Wake has pods at rest no more, until they were refused again.
 func (p *Pods) Wake(pods ...*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, pod := range pods {
 		if one := p.pods[pod.UID]; one != nil {
-			one.isAtRest = false
+			one.isAtRest, one.isForCardsAlone = false, false
 		}
 	}
 }

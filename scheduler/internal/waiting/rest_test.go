@@ -18,6 +18,7 @@ func (w *world) unexplained(rounds int, isExplained func(*v1.Pod) bool) []string
 // rounds begins some rounds, and returns the names of those that are woken, and of those that are at rest from then on.
 func (w *world) rounds(number int) (woken, resting []string) {
 	for range number {
+		w.pods.Open()
 		up, down := w.pods.Rest(w)
 		w.pods.Wake(up...)
 		for _, pod := range up {
@@ -114,7 +115,8 @@ func TestAPodThatIsWokenIsAtRestNoMore(t *testing.T) {
 
 func TestAPodThatWasWokenIsNotAtRestUntilItIsTried(t *testing.T) {
 	w := newRefusedAlone("a")
-	w.change(16)
+	expect(t, "its card is free", w.change(16), "a")
+	w.pods.Wake(pod("a", "16", 10))
 	_, resting := w.rounds(2 * explainRounds)
 	expect(t, "it may be in a queue", resting)
 }
