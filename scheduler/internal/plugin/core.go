@@ -13,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
@@ -144,10 +143,11 @@ func (c *core) start(
 ) error {
 	waker := newWaker(c.waiting, func(pods []*v1.Pod) { c.activate(ctx, pods) }, func(pods []*v1.Pod) { c.rest(ctx, pods) })
 	c.know(handle, waker.note)
-	err := c.watch(handle.SharedInformerFactory().Core().V1())
+	registration, err := handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(c.podHandler())
 	if err != nil {
-		return err
+		return fmt.Errorf("watching pods: %w", err)
 	}
+	c.synced = append(c.synced, registration.HasSynced)
 	if c.api, err = connect(sharenodes.Handler{Set: c.setShareNode, Drop: c.dropShareNode}); err != nil {
 		return err
 	}
@@ -162,20 +162,6 @@ func (c *core) start(
 		defer ticker.Stop()
 		waker.run(ctx, c, ticker.C)
 	}()
-	return nil
-}
-
-// watch begins to watch pods and nodes.
-func (c *core) watch(informers coreinformers.Interface) error {
-	pods, err := informers.Pods().Informer().AddEventHandler(c.podHandler())
-	if err != nil {
-		return fmt.Errorf("watching pods: %w", err)
-	}
-	nodes, err := informers.Nodes().Informer().AddEventHandler(c.nodeHandler())
-	if err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	c.synced = append(c.synced, pods.HasSynced, nodes.HasSynced)
 	return nil
 }
 
@@ -250,21 +236,6 @@ func (c *core) setPod(now any) {
 	case pod.DeletionTimestamp != nil: // the scheduler does not try it any more
 		c.waitsNoMore(pod.UID)
 	}
-}
-
-// nodeHandler looks at new nodes, about which the scheduler does not ask pods at rest.
-func (c *core) nodeHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{AddFunc: func(now any) {
-		if node, is := now.(*v1.Node); is {
-			c.nodeAdded(node.Name)
-		}
-	}}
-}
-
-// nodeAdded has those woken that fit a node. Where it was away for a while, attempts meanwhile did not see it.
-func (c *core) nodeAdded(name string) {
-	c.cluster.NodeReturned(name)
-	c.note(name)
 }
 
 // changePod counts with a pod as it is now. A watch that was interrupted shows as one change that a pod is gone and

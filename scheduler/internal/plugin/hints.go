@@ -43,10 +43,11 @@ func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk
 	return fwk.QueueSkip, nil
 }
 
-// afterNodeAdded has those woken that fit the node, once the scheduler has heard of it, too.
+// afterNodeAdded has those woken that fit the node. Where it was away for a while, attempts meanwhile did not see it.
 func (p *Plugin) afterNodeAdded(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if added, is := now.(*v1.Node); is {
-		p.nodeAdded(added.Name)
+		p.cluster.NodeReturned(added.Name)
+		p.note(added.Name)
 	}
 	return fwk.QueueSkip, nil
 }
