@@ -30,7 +30,9 @@ func (f *Factory) Register(registry frameworkruntime.Registry) error {
 }
 
 func (f *Factory) newGate(_ context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	f.gates.Store(handle.ProfileName(), true)
+	if countsGated {
+		f.gates.Store(handle.ProfileName(), true)
+	}
 	return &Gate{f}, nil
 }
 
@@ -53,6 +55,9 @@ func (g *Gate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, er
 
 // PreEnqueue implements fwk.PreEnqueuePlugin.
 func (g *Gate) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+	if !g.factory.hasGate(pod.Spec.SchedulerName) {
+		return nil
+	}
 	g.factory.mutex.Lock()
 	core := g.factory.core
 	g.factory.mutex.Unlock()
