@@ -25,14 +25,14 @@ def plugin_processes(cluster: LocalCluster, node: str) -> list[int]:
 def running_processes(cluster: LocalCluster, node: str) -> list[int]:
     """As ``plugin_processes``; empty while the plugin's container is started anew."""
     namespace = Path(f"/proc/{cluster.node_pid(node)}/ns/pid").readlink()
-    found: list[int] = []
+    parents: dict[int, int] = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
             is_plugin = any(word.endswith(b"gpushare-plugin") for word in words[:2])
             if is_plugin and (process / "ns" / "pid").readlink() == namespace:
-                found.append(int(process.name))
-    return sorted(found, key=lambda pid: _parent(pid) in found)
+                parents[int(process.name)] = _parent(process)
+    return sorted(parents, key=lambda pid: parents[pid] in parents)
 
 
 @contextmanager
@@ -47,5 +47,5 @@ def stopped(pids: list[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def _parent(process: Path) -> int:
+    return int((process / "stat").read_text().rpartition(")")[2].split()[1])

@@ -22,9 +22,10 @@ from tests.fakes.status_facts import (
 from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.odd_json import encoded, mutated
 
+from gpushare_cli.decide.objects.node_state import NodeStateReader
 from gpushare_cli.decide.status import _policy_state, status_report
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.status_facts import PartReader, read_status_facts
+from gpushare_cli.gather.status_facts import PartReader, _waiting, read_status_facts
 from gpushare_cli.output.format import Format
 from gpushare_cli.output.printer import printer_of
 from gpushare_cli.output.progress import Silence
@@ -84,7 +85,7 @@ def odd_clients(draw: Any) -> OddClient:
 
 
 @given(odd_clients())
-@fuzzes(PartReader.decoded, _policy_state, few=30)
+@fuzzes(PartReader.list, _waiting, NodeStateReader.read, _policy_state, few=30)
 def test_a_status_is_a_page_and_a_document_whatever_the_cluster_says(client: OddClient) -> None:
     try:
         facts = asyncio.run(read_status_facts(cast("KubeClient", client), now=NOW, progress=Silence()))
