@@ -79,25 +79,28 @@ func TestAPodAtRestIsWokenByANodeThatIsAdded(t *testing.T) {
 	w.waitBound("a")
 }
 
-func TestAPodAtRestIsWokenByItsNodesTaints(t *testing.T) {
-	t.Parallel()
+// newBehindTaint starts a scheduler with a pod at rest, whose only node has room, and a taint that keeps the pod away.
+func newBehindTaint(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
 	w.changeNode("gpu-1", inTeam)
 	w.create("a", 4)
 	w.waitAtRest("a")
 	w.report(node("gpu-1", 1))
+	return w
+}
+
+func TestAPodAtRestIsWokenByItsNodesTaints(t *testing.T) {
+	t.Parallel()
+	w := newBehindTaint(t)
 	w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
 	w.waitBound("a")
 }
 
 func TestAPodAtRestIsWokenByItsTolerations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.changeNode("gpu-1", inTeam)
-	w.create("a", 4)
-	w.waitAtRest("a")
-	w.report(node("gpu-1", 1))
-	w.change("a", func(pod *v1.Pod) { pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} })
+	w := newBehindTaint(t)
+	w.change("a", toleratesAll)
 	w.waitBound("a")
 }
 

@@ -137,6 +137,10 @@ func (s *server) changeNode(name string, change func(*v1.Node)) {
 	}
 }
 
+func toleratesAll(pod *v1.Pod) {
+	pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+}
+
 func inTeam(node *v1.Node) {
 	node.Labels["team"] = "a"
 	node.Spec.Taints = []v1.Taint{{Key: "team", Effect: v1.TaintEffectNoSchedule}}
@@ -156,7 +160,7 @@ func TestWhoMayNotBeOnANodeIsNotWokenByItsRoomAndIsOnceItMay(t *testing.T) {
 				w.create(one, 4, func(pod *v1.Pod) {
 					if name == "its labels" {
 						pod.Spec.NodeSelector = map[string]string{"team": "b"}
-						pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+						toleratesAll(pod)
 					}
 				})
 			}
@@ -175,7 +179,7 @@ func TestWhoToleratesATaintLaterIsTriedAtOnce(t *testing.T) {
 	w.waitRefused("a")
 	w.report(node("gpu-1", 1))
 	time.Sleep(2 * tickTime)
-	w.change("a", func(pod *v1.Pod) { pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} })
+	w.change("a", toleratesAll)
 	w.waitBound("a")
 }
 
