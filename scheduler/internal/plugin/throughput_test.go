@@ -218,15 +218,16 @@ func (f *factory) run(number, units int, label string) {
 // wait has pods wait that fit no card, until all are at rest.
 func (f *factory) wait(number int) {
 	refused := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: v1.PodReasonUnschedulable}
+	before := gated(f.b) // pods of factories before this one
 	for place := range number {
 		pod := tolerant(podOf(fmt.Sprintf("waits-%d", place), 17))
 		pod.ResourceVersion = "2"
 		pod.Status.Conditions = []v1.PodCondition{refused}
 		f.shown.Add(pod)
 	}
-	for deadline := time.Now().Add(2 * time.Minute); gated(f.b) < number; time.Sleep(tickTime) {
+	for deadline := time.Now().Add(2 * time.Minute); gated(f.b)-before < number; time.Sleep(tickTime) {
 		if time.Now().After(deadline) {
-			f.b.Fatalf("%d pods are at rest", gated(f.b))
+			f.b.Fatalf("%d pods are at rest", gated(f.b)-before)
 		}
 	}
 }
