@@ -11,7 +11,7 @@ MEMORY_LIMITS = {"plugin": 256.0, "extender": 512.0, "operator": 512.0, "hostctl
 LOOKS = 5
 """So many looks in a row at a process that grows are no coincidence."""
 GROWTH = 40.0
-"""MiB of growth that count; what a process needs at its start comes within one reading."""
+"""MiB of growth that count."""
 MAX_UNREADABLE = 0.5
 """Share of readings that may fail: the API server is away for seconds at a time."""
 
@@ -39,9 +39,12 @@ def _of_process(process: str, sizes: Sequence[float]) -> Iterator[Finding]:
 
 
 def growth(sizes: Sequence[float]) -> float:
-    """Returns the MiB by which a process grew in every reading, 0 where it did not. A restart counts as a
-    fall."""
+    """Returns the MiB by which a process grew in ``LOOKS`` looks in a row, 0 where it did not.
+
+    A restart counts as a fall. The first of the rising sizes does not count: the process may just have been
+    starting.
+    """
     windows = (sizes[start : start + LOOKS + 1] for start in range(len(sizes) - LOOKS))
     rising = (window for window in windows if all(a < b for a, b in pairwise(window)))
-    most = max((values[-1] - values[0] for values in rising), default=0.0)
+    most = max((values[-1] - values[1] for values in rising), default=0.0)
     return most if most > GROWTH else 0.0

@@ -39,6 +39,7 @@ def test_a_run_that_could_not_look_is_none(readings: int, unreadable: int) -> No
         ),
         pytest.param([60, 61, 62, 63, 64, 65, 66, 67], False, id="a little"),
         pytest.param([60, 120, 121, 120, 121, 120], False, id="as it began its work"),
+        pytest.param([97, 43, 97.1, 97.2, 97.3, 97.4, 97.5], False, id="seen as it started"),
         pytest.param([60, 300], True, id="past its limit"),
         pytest.param([], False, id="never seen"),
     ],
