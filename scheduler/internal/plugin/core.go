@@ -59,8 +59,12 @@ type core struct {
 	hasGate func(profile string) bool
 
 	// hasBegun is true once they have all said so.
-	hasBegun  atomic.Bool
-	postponed postponed
+	hasBegun atomic.Bool
+	// postponed are pods that were not tried because another one may be binding. The scheduler would try each of them again
+	// in its own time; they are tried as soon as that is over.
+	postponed podSet
+	// resting are those about which the scheduler is to ask the gate now.
+	resting podSet
 	// handle is that of the first profile.
 	handle fwk.Handle
 }
@@ -218,13 +222,16 @@ func (c *core) dropShareNode(name string) {
 // activate has the scheduler try pods that may fit now.
 func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 	klog.FromContext(ctx).V(4).Info("Waking pods that may fit a card now", "pods", len(pods))
-	c.waiting.Wake(pods...)
 	c.enqueue(ctx, pods)
 }
 
-// rest has the scheduler ask the gate, which keeps pods out that are at rest.
+// rest has the scheduler ask the gate, which keeps pods out that are at rest. Some it does not ask about, such as one that is in a
+// queue: that one is tried.
 func (c *core) rest(ctx context.Context, pods []*v1.Pod) {
-	c.enqueue(ctx, slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !c.hasGate(pod.Spec.SchedulerName) }))
+	pods = slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !c.hasGate(pod.Spec.SchedulerName) })
+	c.resting.add(pods...)
+	c.enqueue(ctx, pods)
+	c.resting.take()
 }
 
 func (c *core) enqueue(ctx context.Context, pods []*v1.Pod) {

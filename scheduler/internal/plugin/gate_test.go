@@ -6,8 +6,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -32,12 +32,11 @@ func (w *world) waitGated(want int) {
 	w.eventually(fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
 }
 
-// waitAtRest returns once a pod is gated.
+// waitAtRest returns once a pod is gated, where the gate keeps pods out.
 func (w *world) waitAtRest(name string) {
 	w.t.Helper()
 	w.waitRefused(name)
-	w.eventually(name+" is at rest", func() bool { return w.factory.core.waiting.IsAtRest(types.UID("uid-" + name)) })
-	time.Sleep(tickTime / 2)
+	w.eventually(name+" is at rest", func() bool { return w.attempts.isKept(name) || !countsGated })
 }
 
 // This test is not parallel to others: the number of gated pods is that of the process.
@@ -126,6 +125,17 @@ func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	w.waitAtRest("a")
 	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
 	w.waitBound("a")
+}
+
+// So does the scheduler itself for a pod for which it could not evict others in the end.
+func TestAPodAtRestThatAnotherPluginActivatesIsTried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	tried := w.attempts.of("a")
+	w.factory.core.handle.Activate(klog.Background(), map[string]*v1.Pod{"default/a": w.pod("a")})
+	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
 }
 
 func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {

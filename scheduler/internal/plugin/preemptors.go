@@ -82,7 +82,6 @@ func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.Queu
 // afterToleration queues a pod that tolerates more taints than before.
 func (p *Plugin) afterToleration(_ klog.Logger, pod *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if updated, is := now.(*v1.Pod); is && updated.UID == pod.UID {
-		p.waiting.Wake(pod)
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
