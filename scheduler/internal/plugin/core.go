@@ -65,6 +65,8 @@ type core struct {
 	postponed podSet
 	// resting are those about which the scheduler is to ask the gate now.
 	resting podSet
+	// successors are pods of which the scheduler may know only that one of their name was there before.
+	successors podSet
 	// handle is that of the first profile.
 	handle fwk.Handle
 }
@@ -260,7 +262,7 @@ func (c *core) setPod(now any) {
 }
 
 // changePod counts with a pod as it is now. A watch that was interrupted shows as one change that a pod is gone and
-// that there is another one of its name.
+// that there is another one of its name. Up to 1.36 the scheduler leaves the other one where the first one was: at rest, say.
 func (c *core) changePod(before, now any) {
 	earlier, wasPod := before.(*v1.Pod)
 	pod, isPod := now.(*v1.Pod)
@@ -268,6 +270,7 @@ func (c *core) changePod(before, now any) {
 	case !wasPod || !isPod:
 	case earlier.UID != pod.UID:
 		c.dropPod(earlier)
+		c.successors.add(pod)
 	case cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName) != nominatedFor(earlier):
 		c.keptNoMore(earlier)
 	}
@@ -290,6 +293,7 @@ func (c *core) dropPod(before any) {
 func (c *core) waitsNoMore(uid types.UID) {
 	c.waiting.Remove(uid)
 	c.postponed.remove(uid)
+	c.successors.remove(uid)
 	c.metrics.Shown(uid)
 }
 

@@ -114,6 +114,22 @@ func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
 	w.waitRefused("a")
 }
 
+// Pods of a StatefulSet, say. The watch was interrupted while one was deleted and its successor created.
+func TestASuccessorOfAPodAtRestIsTriedAndWoken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	tried := w.attempts.of("a")
+	w.change("a", func(pod *v1.Pod) {
+		pod.UID = "uid-successor"
+		pod.Status = v1.PodStatus{}
+	})
+	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
+	w.report(node("gpu-1", 1))
+	w.waitBound("a")
+}
+
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1))
