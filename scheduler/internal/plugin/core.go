@@ -65,8 +65,8 @@ type core struct {
 	postponed podSet
 	// resting are those about which the scheduler is to ask the gate now.
 	resting podSet
-	// successors are pods of which the scheduler may know only that one of their name was there before.
-	successors podSet
+	// soon are those that the next tick has tried.
+	soon podSet
 	// handle is that of the first profile.
 	handle fwk.Handle
 }
@@ -212,13 +212,23 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 func (c *core) setShareNode(node *sharenode.Node) {
 	c.logClosed(node)
 	c.pauses.Reported(node.Name)
-	c.cluster.SetShareNode(node)
+	c.serve(func() { c.cluster.SetShareNode(node) })
 }
 
 // dropShareNode says that a node takes no more pods. Who waits for it is looked at.
 func (c *core) dropShareNode(name string) {
-	c.cluster.DropShareNode(name)
+	c.serve(func() { c.cluster.DropShareNode(name) })
 	c.note(name)
+}
+
+// serve has a GPUShareNode come, change or go. A resource that others offer as well may be ours from then on, or no more: pods that
+// wait may ask for something else than before.
+func (c *core) serve(change func()) {
+	before := c.cluster.Resources()
+	change()
+	if !slices.Equal(before, c.cluster.Resources()) {
+		c.soon.add(c.waiting.All()...)
+	}
 }
 
 // activate has the scheduler try pods that may fit now.
@@ -270,7 +280,7 @@ func (c *core) changePod(before, now any) {
 	case !wasPod || !isPod:
 	case earlier.UID != pod.UID:
 		c.dropPod(earlier)
-		c.successors.add(pod)
+		c.soon.add(pod)
 	case cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName) != nominatedFor(earlier):
 		c.keptNoMore(earlier)
 	}
@@ -293,7 +303,7 @@ func (c *core) dropPod(before any) {
 func (c *core) waitsNoMore(uid types.UID) {
 	c.waiting.Remove(uid)
 	c.postponed.remove(uid)
-	c.successors.remove(uid)
+	c.soon.remove(uid)
 	c.metrics.Shown(uid)
 }
 

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"gpushare.io/scheduler/internal/cards"
 )
 
 // gated returns how many pods the schedulers of this process keep out of their queues.
@@ -127,6 +130,20 @@ func TestASuccessorOfAPodAtRestIsTriedAndWoken(t *testing.T) {
 	})
 	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
 	w.report(node("gpu-1", 1))
+	w.waitBound("a")
+}
+
+// Others offer nvidia.com/gpu as well: it is ours while the GPUShareNode of some node has it.
+func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
+	t.Parallel()
+	const card = "nvidia.com/gpu"
+	full := node("gpu-1", 1, "uid-x", 0, 16)
+	full.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+	w := newWorld(t, full)
+	w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+	w.create("a", 0, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
+	w.waitAtRest("a")
+	w.factory.core.dropShareNode("gpu-1")
 	w.waitBound("a")
 }
 
