@@ -133,7 +133,8 @@ func newWorld(t testing.TB, nodes ...*sharenode.Node) *world {
 // start starts a scheduler that stands by.
 func (s *server) start(nodes ...*sharenode.Node) *world {
 	s.t.Helper()
-	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: &attempts{number: map[string]int{}, kept: map[string]bool{}}}
+	counts := &attempts{number: map[string]int{}, kept: map[string]bool{}}
+	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: counts}
 	ctx, cancel := context.WithCancel(context.Background())
 	profiles := readConfig(s.t).Profiles
 	counter := config.Plugin{Name: w.attempts.Name()}
