@@ -59,8 +59,14 @@ type core struct {
 	hasGate func(profile string) bool
 
 	// hasBegun is true once they have all said so.
-	hasBegun  atomic.Bool
-	postponed postponed
+	hasBegun atomic.Bool
+	// postponed are pods that were not tried because another one may be binding. The scheduler would try each of them again
+	// in its own time; they are tried as soon as that is over.
+	postponed podSet
+	// resting are those about which the scheduler is to ask the gate now.
+	resting podSet
+	// soon are those that the next tick has tried.
+	soon podSet
 	// handle is that of the first profile.
 	handle fwk.Handle
 }
@@ -206,25 +212,38 @@ func (c *core) know(handle fwk.Handle, note func(node string)) {
 func (c *core) setShareNode(node *sharenode.Node) {
 	c.logClosed(node)
 	c.pauses.Reported(node.Name)
-	c.cluster.SetShareNode(node)
+	c.serve(func() { c.cluster.SetShareNode(node) })
 }
 
 // dropShareNode says that a node takes no more pods. Who waits for it is looked at.
 func (c *core) dropShareNode(name string) {
-	c.cluster.DropShareNode(name)
+	c.serve(func() { c.cluster.DropShareNode(name) })
 	c.note(name)
+}
+
+// serve has a GPUShareNode come, change or go. A resource that others offer as well may be ours from then on, or no more: pods that
+// wait may ask for something else than before.
+func (c *core) serve(change func()) {
+	before := c.cluster.Resources()
+	change()
+	if !slices.Equal(before, c.cluster.Resources()) {
+		c.soon.add(c.waiting.All()...)
+	}
 }
 
 // activate has the scheduler try pods that may fit now.
 func (c *core) activate(ctx context.Context, pods []*v1.Pod) {
 	klog.FromContext(ctx).V(4).Info("Waking pods that may fit a card now", "pods", len(pods))
-	c.waiting.Wake(pods...)
 	c.enqueue(ctx, pods)
 }
 
-// rest has the scheduler ask the gate, which keeps pods out that are at rest.
+// rest has the scheduler ask the gate, which keeps pods out that are at rest. Some it does not ask about, such as one that is in a
+// queue: that one is tried.
 func (c *core) rest(ctx context.Context, pods []*v1.Pod) {
-	c.enqueue(ctx, slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !c.hasGate(pod.Spec.SchedulerName) }))
+	pods = slices.DeleteFunc(pods, func(pod *v1.Pod) bool { return !c.hasGate(pod.Spec.SchedulerName) })
+	c.resting.add(pods...)
+	c.enqueue(ctx, pods)
+	c.resting.take()
 }
 
 func (c *core) enqueue(ctx context.Context, pods []*v1.Pod) {
@@ -253,7 +272,7 @@ func (c *core) setPod(now any) {
 }
 
 // changePod counts with a pod as it is now. A watch that was interrupted shows as one change that a pod is gone and
-// that there is another one of its name.
+// that there is another one of its name. Up to 1.36 the scheduler leaves the other one where the first one was: at rest, say.
 func (c *core) changePod(before, now any) {
 	earlier, wasPod := before.(*v1.Pod)
 	pod, isPod := now.(*v1.Pod)
@@ -261,6 +280,7 @@ func (c *core) changePod(before, now any) {
 	case !wasPod || !isPod:
 	case earlier.UID != pod.UID:
 		c.dropPod(earlier)
+		c.soon.add(pod)
 	case cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName) != nominatedFor(earlier):
 		c.keptNoMore(earlier)
 	}
@@ -283,6 +303,7 @@ func (c *core) dropPod(before any) {
 func (c *core) waitsNoMore(uid types.UID) {
 	c.waiting.Remove(uid)
 	c.postponed.remove(uid)
+	c.soon.remove(uid)
 	c.metrics.Shown(uid)
 }
 

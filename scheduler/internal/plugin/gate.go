@@ -53,15 +53,13 @@ func (g *Gate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, er
 	}, nil
 }
 
-// PreEnqueue implements fwk.PreEnqueuePlugin.
+// PreEnqueue implements fwk.PreEnqueuePlugin. It keeps a pod out once, when the waker has the scheduler ask. Whoever has it ask
+// later wants the pod tried: the waker, or the scheduler itself, such as after evictions that have failed.
 func (g *Gate) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
-	if !g.factory.hasGate(pod.Spec.SchedulerName) {
-		return nil
-	}
 	g.factory.mutex.Lock()
 	core := g.factory.core
 	g.factory.mutex.Unlock()
-	if core != nil && core.waiting.IsAtRest(pod.UID) {
+	if core != nil && core.resting.remove(pod.UID) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits until a card is free")
 	}
 	return nil

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"gpushare.io/scheduler/internal/cards"
 )
 
 // gated returns how many pods the schedulers of this process keep out of their queues.
@@ -32,12 +35,11 @@ func (w *world) waitGated(want int) {
 	w.eventually(fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
 }
 
-// waitAtRest returns once a pod is gated.
+// waitAtRest returns once a pod is gated, where the gate keeps pods out.
 func (w *world) waitAtRest(name string) {
 	w.t.Helper()
 	w.waitRefused(name)
-	w.eventually(name+" is at rest", func() bool { return w.factory.core.waiting.IsAtRest(types.UID("uid-" + name)) })
-	time.Sleep(tickTime / 2)
+	w.eventually(name+" is at rest", func() bool { return w.attempts.isKept(name) || !countsGated })
 }
 
 // This test is not parallel to others: the number of gated pods is that of the process.
@@ -115,6 +117,36 @@ func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
 	w.waitRefused("a")
 }
 
+// Pods of a StatefulSet, say. The watch was interrupted while one was deleted and its successor created.
+func TestASuccessorOfAPodAtRestIsTriedAndWoken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	tried := w.attempts.of("a")
+	w.change("a", func(pod *v1.Pod) {
+		pod.UID = "uid-successor"
+		pod.Status = v1.PodStatus{}
+	})
+	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
+	w.report(node("gpu-1", 1))
+	w.waitBound("a")
+}
+
+// Others offer nvidia.com/gpu as well: it is ours while the GPUShareNode of some node has it.
+func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
+	t.Parallel()
+	const card = "nvidia.com/gpu"
+	full := node("gpu-1", 1, "uid-x", 0, 16)
+	full.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+	w := newWorld(t, full)
+	w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+	w.create("a", 0, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
+	w.waitAtRest("a")
+	w.factory.core.dropShareNode("gpu-1")
+	w.waitBound("a")
+}
+
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1))
@@ -126,6 +158,17 @@ func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	w.waitAtRest("a")
 	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
 	w.waitBound("a")
+}
+
+// So does the scheduler itself for a pod for which it could not evict others in the end.
+func TestAPodAtRestThatAnotherPluginActivatesIsTried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.waitAtRest("a")
+	tried := w.attempts.of("a")
+	w.factory.core.handle.Activate(klog.Background(), map[string]*v1.Pod{"default/a": w.pod("a")})
+	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
 }
 
 func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {

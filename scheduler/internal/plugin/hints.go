@@ -38,7 +38,7 @@ func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk
 	case gone.Spec.NodeName != "":
 		p.note(gone.Spec.NodeName)
 	case nominated != "":
-		p.nominatedNoMore(nominated)
+		p.anew(nominated)
 	}
 	return fwk.QueueSkip, nil
 }
@@ -47,7 +47,7 @@ func (p *Plugin) afterPodDeleted(_ klog.Logger, pod *v1.Pod, before, _ any) (fwk
 func (p *Plugin) afterNodeAdded(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if added, is := now.(*v1.Node); is {
 		p.cluster.NodeReturned(added.Name)
-		p.note(added.Name)
+		p.anew(added.Name)
 	}
 	return fwk.QueueSkip, nil
 }

@@ -214,7 +214,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	p.waiting.Taken(nodeName, podapi.Priority(pod))
 	p.metrics.Fits(pod.UID)
 	if nominated := pod.Status.NominatedNodeName; nominated != "" && nominated != nodeName {
-		p.nominatedNoMore(nominated)
+		p.anew(nominated)
 	}
 	p.wakeNominated(ctx, pod, nodeName)
 	return nil

@@ -12,34 +12,38 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// postponed are pods that were not tried because another one may be binding. The scheduler would try each of them again
-// in its own time; they are tried as soon as that is over.
-type postponed struct {
+// podSet are pods, each once. Methods may be called from several goroutines.
+type podSet struct {
 	mutex sync.Mutex
 	pods  map[types.UID]*v1.Pod
 }
 
-func (p *postponed) add(pod *v1.Pod) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.pods == nil {
-		p.pods = map[types.UID]*v1.Pod{}
+func (s *podSet) add(pods ...*v1.Pod) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.pods == nil {
+		s.pods = map[types.UID]*v1.Pod{}
 	}
-	p.pods[pod.UID] = pod
+	for _, pod := range pods {
+		s.pods[pod.UID] = pod
+	}
 }
 
-func (p *postponed) remove(uid types.UID) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	delete(p.pods, uid)
+// remove says whether the pod was there.
+func (s *podSet) remove(uid types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	_, was := s.pods[uid]
+	delete(s.pods, uid)
+	return was
 }
 
 // take returns all of them, and forgets them.
-func (p *postponed) take() []*v1.Pod {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	pods := slices.Collect(maps.Values(p.pods))
-	p.pods = nil
+func (s *podSet) take() []*v1.Pod {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	pods := slices.Collect(maps.Values(s.pods))
+	s.pods = nil
 	return pods
 }
 

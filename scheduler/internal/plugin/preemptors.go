@@ -74,7 +74,7 @@ func (p *Plugin) updates() []fwk.ClusterEventWithHint {
 // afterNodeUpdate has those woken that fit the node, and that its labels or taints kept away until now.
 func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if updated, is := now.(*v1.Node); is {
-		p.note(updated.Name)
+		p.anew(updated.Name)
 	}
 	return fwk.QueueSkip, nil
 }
@@ -82,7 +82,6 @@ func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.Queu
 // afterToleration queues a pod that tolerates more taints than before.
 func (p *Plugin) afterToleration(_ klog.Logger, pod *v1.Pod, _, now any) (fwk.QueueingHint, error) {
 	if updated, is := now.(*v1.Pod); is && updated.UID == pod.UID {
-		p.waiting.Wake(pod)
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
@@ -117,12 +116,13 @@ func nominatedFor(pod *v1.Pod) string {
 // keptNoMore says that no node is kept any more for a pod as it was. The scheduler does not ask pods at rest about that.
 func (c *core) keptNoMore(pod *v1.Pod) {
 	if node := nominatedFor(pod); node != "" {
-		c.nominatedNoMore(node)
+		c.anew(node)
 	}
 }
 
-// nominatedNoMore says that a node is not kept any more for a pod that was nominated for it: others may fit it.
-func (c *core) nominatedNoMore(node string) {
+// anew says that pods may fit a node, or evict others there, that were tried in vain: it is not kept any more for one that was
+// nominated for it, or its labels or taints have changed.
+func (c *core) anew(node string) {
 	c.waiting.Anew(node)
 	c.note(node)
 }

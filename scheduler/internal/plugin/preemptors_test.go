@@ -48,6 +48,26 @@ func TestWhoMayNotBeOnANodeIsNotTriedToEvictOthersThere(t *testing.T) {
 	}, "elsewhere")
 }
 
+func TestWhoWasTriedInVainEvictsOnceANodeAdmitsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
+	w.changeNode("gpu-1", inTeam)
+	w.create("low", 16, on("gpu-1", "GPU-0", 16))
+	w.waitSeen("low", true)
+	w.create("a", 16, priority(10))
+	w.waitRefused("a")
+	w.report(node("gpu-1", 1, "uid-low", 0, 16)) // by cards alone evictions help it
+	time.Sleep(2 * tickTime)
+	tried := w.attempts.of("a")
+	w.change("a", func(pod *v1.Pod) {
+		pod.Spec.Tolerations = []v1.Toleration{{Key: "another", Operator: v1.TolerationOpExists}}
+	})
+	w.eventually("it is tried again", func() bool { return w.attempts.of("a") > tried })
+	time.Sleep(2 * tickTime)
+	w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
+	w.eventually("low is evicted", func() bool { return w.pod("low") == nil })
+}
+
 // A pod is evicted on gpu-1 for an important one. Before it has ended the node cannot take that one any more.
 func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
 	sick := node("gpu-1", 1, "uid-low", 0, 16)

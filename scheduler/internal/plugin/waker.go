@@ -88,7 +88,7 @@ func (w *waker) tick(core *core) {
 	w.mutex.Unlock()
 	core.cluster.Expire()
 	core.pauses.Tick()
-	var pods []*v1.Pod
+	pods := core.soon.take()
 	for node := range recent {
 		w.waiting.Changed(node, core.cluster)
 		pods = append(pods, core.disappointed(node)...)

@@ -53,6 +53,28 @@ type world struct {
 type attempts struct {
 	mutex  sync.Mutex
 	number map[string]int
+	// kept are those that the gate keeps out.
+	kept map[string]bool
+}
+
+// watchedGate is our Gate.
+type watchedGate struct {
+	*Gate
+	attempts *attempts
+}
+
+func (g watchedGate) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
+	status := g.Gate.PreEnqueue(ctx, pod)
+	g.attempts.mutex.Lock()
+	defer g.attempts.mutex.Unlock()
+	g.attempts.kept[pod.Name] = !status.IsSuccess()
+	return status
+}
+
+func (a *attempts) isKept(name string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.kept[name]
 }
 
 func (a *attempts) Name() string { return "Attempts" }
@@ -111,7 +133,8 @@ func newWorld(t testing.TB, nodes ...*sharenode.Node) *world {
 // start starts a scheduler that stands by.
 func (s *server) start(nodes ...*sharenode.Node) *world {
 	s.t.Helper()
-	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: &attempts{number: map[string]int{}}}
+	counts := &attempts{number: map[string]int{}, kept: map[string]bool{}}
+	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: counts}
 	ctx, cancel := context.WithCancel(context.Background())
 	profiles := readConfig(s.t).Profiles
 	counter := config.Plugin{Name: w.attempts.Name()}
@@ -128,6 +151,11 @@ func (s *server) start(nodes ...*sharenode.Node) *world {
 	}
 	if err := w.factory.Register(registry); err != nil {
 		s.t.Fatal(err)
+	}
+	newGate := registry[GateName]
+	registry[GateName] = func(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		made, err := newGate(ctx, raw, handle)
+		return watchedGate{made.(*Gate), w.attempts}, err
 	}
 	made, err := scheduler.New(ctx, s.client, factory, nil, recorder,
 		scheduler.WithProfiles(profiles...), scheduler.WithFrameworkOutOfTreeRegistry(registry),

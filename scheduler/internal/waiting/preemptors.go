@@ -37,8 +37,8 @@ func (p *Pods) Preemptors(nodes Nodes, scheduler Scheduler) []*v1.Pod {
 	return woken
 }
 
-// Anew says that a node is kept no more for a pod that was nominated for it: evictions there may help those again that were
-// tried meanwhile.
+// Anew says that a node is kept no more for a pod that was nominated for it, or that its labels or taints have changed: evictions
+// there may help those again that were tried meanwhile.
 func (p *Pods) Anew(node string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -1,16 +1,14 @@
 package waiting
 
-import (
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-)
+import v1 "k8s.io/api/core/v1"
 
 const (
 	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back.
 	explainRounds = 10
 	// maxDoublings keeps a pod from being woken sooner than the scheduler tries each pod anyway, every five minutes.
 	maxDoublings = 5
-	// maxRestRounds is after how many rounds a pod at rest is tried anyway, as the scheduler does with all others.
+	// maxRestRounds is after how many rounds a pod at rest is tried anyway, as the scheduler does with all others. Up to 1.36 it
+	// does not ask our Gate then.
 	maxRestRounds = 300
 )
 
@@ -25,14 +23,11 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, one := range p.pods {
-		if one.refusedBy == nil {
-			continue
-		}
 		one.rounds++
 		switch {
-		case one.isAtRest && one.rounds >= maxRestRounds:
+		case one.isAtRest && one.rounds%maxRestRounds == 0:
 			woken = append(woken, one.pod)
-		case one.isAtRest || one.rounds != explainRounds<<one.doublings:
+		case one.refusedBy == nil || one.rounds != explainRounds<<one.doublings:
 		case !scheduler.IsExplained(one.pod):
 			one.doublings = min(one.doublings+1, maxDoublings)
 			woken = append(woken, one.pod)
@@ -50,23 +45,4 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 // mayRest is false where others evict pods for it: they reach it through the scheduler.
 func (e *entry) mayRest(scheduler Scheduler) bool {
 	return e.isForCardsAlone && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
-}
-
-// IsAtRest says whether the scheduler need not look at a pod.
-func (p *Pods) IsAtRest(uid types.UID) bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	one := p.pods[uid]
-	return one != nil && one.isAtRest
-}
-
-// Wake has pods at rest no more, until they were refused again.
-func (p *Pods) Wake(pods ...*v1.Pod) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	for _, pod := range pods {
-		if one := p.pods[pod.UID]; one != nil {
-			one.isAtRest, one.isForCardsAlone = false, false
-		}
-	}
 }

@@ -20,7 +20,6 @@ func (w *world) rounds(number int) (woken, resting []string) {
 	for range number {
 		w.pods.Open()
 		up, down := w.pods.Rest(w)
-		w.pods.Wake(up...)
 		for _, pod := range up {
 			woken = append(woken, pod.Name)
 		}
@@ -89,11 +88,6 @@ func TestAPodThatWeAloneRefusedIsAtRestOnceItsReasonIsSeen(t *testing.T) {
 	woken, resting := w.rounds(explainRounds)
 	expect(t, "its reason is not seen", woken, "b")
 	expect(t, "its reason is seen", resting, "a")
-	for name, want := range map[string]bool{"a": true, "b": false, "c": false, "nobody": false} {
-		if w.pods.IsAtRest(types.UID(name)) != want {
-			t.Errorf("%s is at rest: %v", name, !want)
-		}
-	}
 }
 
 func TestAPodForWhichOthersAreEvictedIsNotAtRest(t *testing.T) {
@@ -103,32 +97,16 @@ func TestAPodForWhichOthersAreEvictedIsNotAtRest(t *testing.T) {
 	expect(t, "it is nominated", resting)
 }
 
-func TestAPodThatIsWokenIsAtRestNoMore(t *testing.T) {
-	w := newRefusedAlone("a")
-	w.rounds(explainRounds)
-	expect(t, "its card is free", w.change(16), "a")
-	w.pods.Wake(pod("a", "16", 10))
-	if w.pods.IsAtRest("a") {
-		t.Error("it is at rest")
-	}
-}
-
-func TestAPodThatWasWokenIsNotAtRestUntilItIsTried(t *testing.T) {
-	w := newRefusedAlone("a")
-	expect(t, "its card is free", w.change(16), "a")
-	w.pods.Wake(pod("a", "16", 10))
-	_, resting := w.rounds(2 * explainRounds)
-	expect(t, "it may be in a queue", resting)
-}
-
 func TestAPodAtRestIsTriedEveryFiveMinutes(t *testing.T) {
 	w := newRefusedAlone("a")
 	woken, _ := w.rounds(maxRestRounds - 1)
 	expect(t, "it is at rest", woken)
 	woken, _ = w.rounds(1)
 	expect(t, "it was at rest for five minutes", woken, "a")
-	woken, _ = w.rounds(2 * maxRestRounds)
+	woken, _ = w.rounds(maxRestRounds - 1)
 	expect(t, "it is not tried yet", woken)
+	woken, _ = w.rounds(1)
+	expect(t, "it is not tried for long", woken, "a")
 	w.try(pod("a", "16", 10))
 	w.pods.ForCardsAlone("a")
 	_, resting := w.rounds(explainRounds)

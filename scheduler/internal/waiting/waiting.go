@@ -91,14 +91,18 @@ type entry struct {
 	// its group wait for it then.
 	isWokenToEvict bool
 	turn           int
-	// rounds is how many have begun since it was refused. doublings is how often it was woken because nobody saw the reason.
+	// rounds is how many have begun since its attempt began, or has ended. doublings is how often it was woken because nobody saw
+	// the reason.
 	rounds, doublings int
 	// isForCardsAlone says that nobody but we refused it. isAtRest says that the scheduler need not look at it until it is woken.
 	isForCardsAlone, isAtRest bool
 }
 
+// attemptRounds is more than an attempt takes. Of one that has failed by an error nobody says so.
+const attemptRounds = 2
+
 func (e *entry) isUnderWay(nodes Nodes) bool {
-	return e.refusedBy == nil && e.attempt == nodes.Attempts()
+	return e.refusedBy == nil && e.attempt == nodes.Attempts() && e.rounds <= attemptRounds
 }
 
 // mayGo says whether the pod may be on a node by the node's labels and taints. Our filter comes first: that a node was full says
@@ -167,7 +171,7 @@ func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string
 	if one == nil {
 		return nil
 	}
-	one.refusedBy = by
+	one.refusedBy, one.rounds = by, 0
 	var changed []string
 	for node, opening := range one.group.open {
 		switch {
@@ -207,6 +211,17 @@ func (p *Pods) Len() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return len(p.pods)
+}
+
+// All returns the pods that wait.
+func (p *Pods) All() []*v1.Pod {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	pods := make([]*v1.Pod, 0, len(p.pods))
+	for _, one := range p.pods {
+		pods = append(pods, one.pod)
+	}
+	return pods
 }
 
 // Nodes is what is known of the nodes when one has changed.

@@ -343,3 +343,14 @@ func TestOneThatIsNominatedForTheNodeComesFirst(t *testing.T) {
 	w.nominated["nominated"] = "gpu-1"
 	expect(t, "it was evicted for", w.change(16), "nominated")
 }
+
+// Nothing says that an attempt has failed by an error. The scheduler tries the pod again, perhaps in vain.
+func TestAPodWhoseAttemptFailsByAnErrorKeepsNobodyAway(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("a", "16", 0))
+	w.begin(pod("fails", "16", 10))
+	expect(t, "it may be under way", w.change(16))
+	w.rounds(attemptRounds + 1)
+	expect(t, "it is not", w.next(), "a")
+}
