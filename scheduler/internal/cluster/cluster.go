@@ -37,6 +37,10 @@ type Cluster struct {
 	// attempts counts the attempts of pods.
 	attempts atomic.Uint64
 
+	// changing is held while what is known of a pod changes, here and in book: what is read at a takeover is no newer than what a
+	// watch shows meanwhile.
+	changing sync.Mutex
+
 	mutex sync.RWMutex
 	// nodes are those that the ledger knows, by name.
 	nodes   map[string]*node
@@ -177,6 +181,8 @@ func (c *Cluster) SetPod(pod *v1.Pod) {
 	if len(pod.Annotations) == 0 && c.Holder(pod.UID) == nil {
 		return
 	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	if read, isNew := c.read(pod); isNew {
 		c.noteFreed(c.book.SetPod(read))
 	}
@@ -224,6 +230,8 @@ func (c *Cluster) readAnnotations(pod *v1.Pod) (*ledger.Pod, string) {
 // Adopt counts a bound pod that was read at a takeover, and that watches may not show yet. Where units are reserved for it,
 // another one has bound it since: what its annotation says counts, whatever becomes of the reservation.
 func (c *Cluster) Adopt(uid types.UID, annotations map[string]string) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	given, err := allocation.Read(annotations[allocation.Annotation], string(uid))
 	isShown := c.book.Holder(string(uid)) != nil && !c.book.IsReserved(string(uid))
 	if err != nil || isShown {
@@ -274,6 +282,8 @@ func (c *Cluster) isStillUnseen(uid types.UID, isPresent bool) bool {
 
 // PodGone says that a watch shows that a bound pod is gone, or has ended.
 func (c *Cluster) PodGone(uid types.UID) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	freed := c.book.PodGone(string(uid), c.now())
 	c.mutex.Lock()
 	delete(c.pods, uid)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -390,6 +391,28 @@ func TestAPodThatAnotherOneHasBoundCountsThoughWeHadReservedIt(t *testing.T) {
 	w.Release("a")
 	if free := w.free(t, nodeInfo()); free != 10 {
 		t.Errorf("free: %d", free)
+	}
+}
+
+// A watch may show a pod in the same moment as a takeover reads it, and that it is gone.
+func TestAWatchIsBelievedWhileATakeoverReads(t *testing.T) {
+	w := newWorld()
+	w.Cluster.freed = func(string) {}
+	for number := range 5000 {
+		read, shown := bound(fmt.Sprint(number), 4), bound(fmt.Sprint(number), 8)
+		var both sync.WaitGroup
+		both.Go(func() { w.Adopt(read.UID, read.Annotations) })
+		both.Go(func() { w.SetPod(shown) })
+		both.Wait()
+		if units := w.Holder(shown.UID).Cards[0].Units; units != 8 {
+			t.Fatalf("pod %d has %d units by what was read", number, units)
+		}
+		both.Go(func() { w.Adopt(read.UID, read.Annotations) })
+		both.Go(func() { w.PodGone(shown.UID) })
+		both.Wait()
+		if _, isAskedAfter := w.adopted[read.UID]; w.Holder(read.UID) != nil && !isAskedAfter {
+			t.Fatalf("pod %d is gone, and counts for ever", number)
+		}
 	}
 }
 

@@ -231,6 +231,18 @@ func TestANominatedPodHoldsACard(t *testing.T) {
 	}
 }
 
+// Its own attempt has chosen weak, which is not ending yet. The other card would be as good if everybody went.
+func TestANominatedPodHoldsTheCardOfThoseThatGoForIt(t *testing.T) {
+	b := newBench(t, node("gpu-1", 2), boundPod("strong", "GPU-0", 7, priority(5)), boundPod("weak", "GPU-1", 3))
+	pod, nominated := podOf("a", 10), podOf("nominated", 15)
+	priority(10)(nominated)
+	b.begin(pod)
+	b.AddPod(context.Background(), b.state, pod, infoOf(t, nominated), b.info())
+	if b.fits(pod) {
+		t.Error("it gets the card, and another pod has to go for the nominated one")
+	}
+}
+
 // fitsBeside says whether a pod fits beside a nominated one once others are removed, as a dry run asks it.
 func fitsBeside(t *testing.T, b *bench, pod, nominated *v1.Pod, removed ...*v1.Pod) bool {
 	t.Helper()

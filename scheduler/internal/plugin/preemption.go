@@ -247,24 +247,30 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 }
 
 // nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
-// released of the pods that are ending or gone. Only where neither is enough does it get what the removed pods leave, and then
-// what all less important pods leave. If it got what the removed pods leave sooner, more pods would have to go.
+// released of the pods that are ending or gone, else on those of the pods that go for it, of which some may not be ending yet.
+// Only where that is not enough either does it get what the removed pods leave, and then what all less important pods leave. If
+// it got what the removed pods leave sooner, more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) {
 		return
 	}
 	asked := cluster.Ask(pod, resources)
-	ending, removed := p.cluster.Leaving(trial.info), slices.Collect(maps.Keys(trial.removed))
-	var less []string
+	less := map[string]*v1.Pod{}
 	for _, one := range trial.info.GetPods() {
 		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
-			less = append(less, string(other.UID))
+			less[string(other.UID)] = other
 		}
 	}
 	later := trial.node.Clone()
-	for _, goes := range [][]string{nil, ending, removed, less} {
-		later.TakeAway(goes...)
+	for _, goes := range []func() []string{
+		func() []string { return nil },
+		func() []string { return p.cluster.Leaving(trial.info) },
+		func() []string { return p.plan(asked, trial.node, less).victims },
+		func() []string { return slices.Collect(maps.Keys(trial.removed)) },
+		func() []string { return slices.Collect(maps.Keys(less)) },
+	} {
+		later.TakeAway(goes()...)
 		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
 			trial.node.Add(holder)
 			trial.isShared = true
@@ -287,7 +293,7 @@ func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Stat
 
 // filterWithout says whether the pod fits a node without those that are removed: while all of those are that have to go.
 func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.Status {
-	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own, trial) })
+	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own.asked, trial.node, trial.removed) })
 	switch {
 	case !plan.isPossible:
 		return fwk.NewStatus(fwk.Unschedulable, "no pods that may be evicted would free enough")
@@ -300,19 +306,19 @@ func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.St
 	return nil
 }
 
-// plan decides which of the pods that are removed have to go.
-func (p *Plugin) plan(own *podState, trial *trial) *plan {
+// plan decides which of some pods of a node have to go. It says the same of the same pods each time.
+func (p *Plugin) plan(asked *cluster.Asked, node *ledger.Node, among map[string]*v1.Pod) *plan {
 	var pods []victims.Pod
-	for uid, pod := range trial.removed {
-		if !podapi.ComesBack(pod) {
+	for _, uid := range slices.Sorted(maps.Keys(among)) {
+		if pod := among[uid]; node.HasUnits(uid) && !podapi.ComesBack(pod) {
 			pods = append(pods, victims.Pod{
 				UID: uid, Priority: podapi.Priority(pod), Started: podapi.Started(pod),
 				IsEnding: pod.DeletionTimestamp != nil,
 			})
 		}
 	}
-	made := &plan{among: maps.Clone(trial.removed)}
-	made.victims, made.isPossible = victims.Find(trial.node, own.asked.Request, pods, p.protector(made.among))
+	made := &plan{among: maps.Clone(among)}
+	made.victims, made.isPossible = victims.Find(node, asked.Request, pods, p.protector(made.among))
 	return made
 }
 

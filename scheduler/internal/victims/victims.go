@@ -1,11 +1,13 @@
 // Package victims decides which pods have to go so that a request fits a node's cards. Pure.
 //
 // In this order: 1. no pod goes that is more important than need be; 2. as few as possible; 3. those that began last.
-// It says the same as core's scheduling/preemption/victims.py.
+// It says the same as core's scheduling/preemption/victims.py, which never finds pods that disruption budgets protect.
 package victims
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -26,9 +28,10 @@ type Pod struct {
 type Protected func(pods []Pod) map[string]bool
 
 // Find returns the UIDs of those of pods that have to be gone so that request fits node, whose units nobody has taken
-// away yet; false where nothing helps. It looks for victims that no budget protects first.
+// away yet; false where nothing helps. It looks for victims that no budget protects first, then for those with the fewest
+// that one does.
 func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protected) ([]string, bool) {
-	search := &search{node: node, request: request}
+	search := &search{node: node, request: request, kept: map[string]bool{}}
 	for _, pod := range pods {
 		if pod.IsEnding {
 			search.ending = append(search.ending, pod.UID)
@@ -37,7 +40,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 	left := slices.DeleteFunc(sorted(pods, compareImportance), func(pod Pod) bool { return pod.IsEnding })
 	chosen, found := search.sparing(left, protected)
 	if !found {
-		chosen, found = search.victims(left)
+		chosen, found = search.victims(search.withPriorities(left))
 	}
 	if !found {
 		return nil, false
@@ -51,6 +54,30 @@ type search struct {
 	request cards.Request
 	// ending are gone in any case.
 	ending []string
+	// kept are the UIDs of those that budgets protect.
+	kept map[string]bool
+}
+
+// protectedPriority is above all that Kubernetes has.
+const protectedPriority = math.MaxInt32
+
+// withPriorities returns pods, those as the most important ones that budgets protect.
+func (s *search) withPriorities(pods []Pod) []Pod {
+	raised := slices.Clone(pods)
+	for place := range raised {
+		if s.kept[raised[place].UID] {
+			raised[place].Priority = protectedPriority
+		}
+	}
+	return sorted(raised, compareImportance)
+}
+
+// protection returns 1 for a pod that withPriorities has raised.
+func protection(pod Pod) int {
+	if pod.Priority == protectedPriority {
+		return 1
+	}
+	return 0
 }
 
 // fits says whether the request fits once those that are ending are gone, and pods.
@@ -79,6 +106,7 @@ func (s *search) sparing(pods []Pod, protected Protected) ([]Pod, bool) {
 		if len(kept) == 0 {
 			return chosen, true
 		}
+		maps.Copy(s.kept, kept)
 		left = slices.DeleteFunc(left, func(pod Pod) bool { return kept[pod.UID] })
 	}
 }
@@ -171,7 +199,7 @@ func fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) [
 		return nil
 	}
 	bySize := sorted(allowed, func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
+		return cmp.Or(cmp.Compare(protection(a), protection(b)), cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
 	})
 	number := 1
 	for !enough(bySize[:number]) {
@@ -258,20 +286,21 @@ func sorted(pods []Pod, compare func(a, b Pod) int) []Pod {
 	return copied
 }
 
-// compareCost is negative where a costs less: the highest priority, how many, the sum of priorities, and when the
-// first began.
+// compareCost is negative where a costs less: the highest priority, how many are protected, how many there are, the sum of
+// priorities, and when the first began.
 func compareCost(a, b []Pod) int {
 	first, second := costOf(a), costOf(b)
 	return cmp.Or(
-		cmp.Compare(first.highest, second.highest), cmp.Compare(len(a), len(b)), cmp.Compare(first.sum, second.sum),
-		second.earliest.Compare(first.earliest),
+		cmp.Compare(first.highest, second.highest), cmp.Compare(first.protected, second.protected),
+		cmp.Compare(len(a), len(b)), cmp.Compare(first.sum, second.sum), second.earliest.Compare(first.earliest),
 	)
 }
 
 type cost struct {
-	highest  int32
-	sum      int64
-	earliest time.Time
+	highest   int32
+	protected int
+	sum       int64
+	earliest  time.Time
 }
 
 // costOf returns the cost of evicting pods, of which there are some.
@@ -280,6 +309,7 @@ func costOf(pods []Pod) cost {
 	for _, pod := range pods {
 		found.highest = max(found.highest, pod.Priority)
 		found.sum += int64(pod.Priority)
+		found.protected += protection(pod)
 		if pod.Started.Before(found.earliest) {
 			found.earliest = pod.Started
 		}

@@ -87,6 +87,46 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// protects says that a budget lets none of some pods go.
+func protects(uids ...string) Protected {
+	return func(pods []Pod) map[string]bool {
+		kept := map[string]bool{}
+		for _, one := range pods {
+			if slices.Contains(uids, one.UID) {
+				kept[one.UID] = true
+			}
+		}
+		return kept
+	}
+}
+
+func TestWhereAProtectedPodHasToGoTheOthersStay(t *testing.T) {
+	node := nodeOf(2, holds("a", "GPU-0", 8), holds("b", "GPU-0", 8),
+		holds("c", "GPU-1", 8), holds("d", "GPU-1", 4), holds("e", "GPU-1", 4))
+	pods := []Pod{pod("a", 0, 5), pod("b", 0, 5), pod("c", 0, 1), pod("d", 3, 1), pod("e", 0, 1)}
+	for _, test := range []struct{ protected, want []string }{
+		{[]string{"a", "b", "c"}, []string{"c", "d", "e"}},
+		{[]string{"a", "c", "d"}, []string{"a", "b"}},
+		{[]string{"a", "b", "c", "d"}, []string{"a", "b"}},
+	} {
+		got, found := Find(node, asks("16"), pods, protects(test.protected...))
+		slices.Sort(got)
+		if !found || !slices.Equal(got, test.want) {
+			t.Errorf("protected %v: got %v, want %v", test.protected, got, test.want)
+		}
+	}
+}
+
+func TestOnACardWhereAProtectedPodHasToGoTheOthersStay(t *testing.T) {
+	node := nodeOf(1, holds("a", "GPU-0", 5), holds("b", "GPU-0", 5), holds("c", "GPU-0", 3), holds("d", "GPU-0", 3))
+	pods := []Pod{pod("a", 0, 1), pod("b", 0, 2), pod("c", 0, 1), pod("d", 0, 1)}
+	got, found := Find(node, asks("10"), pods, protects("a", "b"))
+	slices.Sort(got)
+	if !found || !slices.Equal(got, []string{"b", "c", "d"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestSeveralCardsAreFreedOneAfterTheOther(t *testing.T) {
 	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
 	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true}
