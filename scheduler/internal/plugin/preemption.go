@@ -255,14 +255,7 @@ func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	if !podapi.AsksForAny(pod, resources) {
 		return
 	}
-	asked := cluster.Ask(pod, resources)
-	less := map[string]*v1.Pod{}
-	for _, one := range trial.info.GetPods() {
-		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
-			less[string(other.UID)] = other
-		}
-	}
-	later := trial.node.Clone()
+	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()
 	for _, goes := range []func() []string{
 		func() []string { return nil },
 		func() []string { return p.cluster.Leaving(trial.info) },
@@ -277,6 +270,17 @@ func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 			return
 		}
 	}
+}
+
+// lessImportant returns the pods of a node that are less important than pod, by UID.
+func lessImportant(info fwk.NodeInfo, pod *v1.Pod) map[string]*v1.Pod {
+	less := map[string]*v1.Pod{}
+	for _, one := range info.GetPods() {
+		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
+			less[string(other.UID)] = other
+		}
+	}
+	return less
 }
 
 // filterTrial says whether the pod fits a node as it would be.
