@@ -147,6 +147,21 @@ func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
 	w.waitBound("a")
 }
 
+func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.rest(func() {
+		others := node("gpu-2", 1)
+		others.Resources = []cards.Resource{{Name: "nvidia.com/gpu", Class: cards.Whole}}
+		for range 3 {
+			w.report(others)
+			w.factory.core.dropShareNode("gpu-2")
+			time.Sleep(tickTime)
+		}
+	}, "a")
+}
+
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1))
