@@ -210,6 +210,18 @@ func gateOf(t *testing.T, factory *Factory, profile string) *Gate {
 	return gate.(*Gate)
 }
 
+// While the waker has the scheduler ask about many, one of them may be tried and come back: another plugin may have refused it then.
+func TestAPodThatIsTriedMeanwhileIsNotKeptOut(t *testing.T) {
+	b, pod := newBench(t, node("gpu-1", 1, "uid-x", 0, 16)), podOf("a", 4)
+	gate := &Gate{&Factory{core: b.core}}
+	b.begin(pod)
+	b.resting.add(pod)
+	b.begin(pod)
+	if status := gate.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Error(status)
+	}
+}
+
 func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {
 	if status := gateOf(t, &Factory{}, schedulerName).PreEnqueue(t.Context(), &v1.Pod{}); !status.IsSuccess() {
 		t.Error(status)
