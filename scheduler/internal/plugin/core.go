@@ -222,13 +222,17 @@ func (c *core) dropShareNode(name string) {
 }
 
 // serve has a GPUShareNode come, change or go. A resource that others offer as well may be ours from then on, or no more: pods that
-// wait may ask for something else than before.
+// wait are tried again if they ask for something else than before.
 func (c *core) serve(change func()) {
 	before := c.cluster.Resources()
 	change()
-	if !slices.Equal(before, c.cluster.Resources()) {
-		c.soon.add(c.waiting.All()...)
+	now := c.cluster.Resources()
+	if slices.Equal(before, now) {
+		return
 	}
+	c.soon.add(slices.DeleteFunc(c.waiting.All(), func(pod *v1.Pod) bool {
+		return cluster.Ask(pod, before).Key() == cluster.Ask(pod, now).Key()
+	})...)
 }
 
 // activate has the scheduler try pods that may fit now.

@@ -53,13 +53,14 @@ func (g *Gate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, er
 	}, nil
 }
 
-// PreEnqueue implements fwk.PreEnqueuePlugin. It keeps a pod out once, when the waker has the scheduler ask. Whoever has it ask
-// later wants the pod tried: the waker, or the scheduler itself, such as after evictions that have failed.
+// PreEnqueue implements fwk.PreEnqueuePlugin. It keeps a pod out once, when the waker has the scheduler ask, unless the pod comes
+// back from an attempt just then: another plugin may have refused it. Whoever has it ask later wants the pod tried: the waker, or
+// the scheduler itself, such as after evictions that have failed.
 func (g *Gate) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 	g.factory.mutex.Lock()
 	core := g.factory.core
 	g.factory.mutex.Unlock()
-	if core != nil && core.resting.remove(pod.UID) {
+	if core != nil && core.resting.remove(pod.UID) && core.waiting.IsAtRest(pod.UID) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits until a card is free")
 	}
 	return nil

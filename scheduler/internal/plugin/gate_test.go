@@ -147,6 +147,21 @@ func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
 	w.waitBound("a")
 }
 
+func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+	w.create("a", 4)
+	w.rest(func() {
+		others := node("gpu-2", 1)
+		others.Resources = []cards.Resource{{Name: "nvidia.com/gpu", Class: cards.Whole}}
+		for range 3 {
+			w.report(others)
+			w.factory.core.dropShareNode("gpu-2")
+			time.Sleep(tickTime)
+		}
+	}, "a")
+}
+
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1))
@@ -193,6 +208,18 @@ func gateOf(t *testing.T, factory *Factory, profile string) *Gate {
 		t.Fatal(err)
 	}
 	return gate.(*Gate)
+}
+
+// While the waker has the scheduler ask about many, one of them may be tried and come back: another plugin may have refused it then.
+func TestAPodThatIsTriedMeanwhileIsNotKeptOut(t *testing.T) {
+	b, pod := newBench(t, node("gpu-1", 1, "uid-x", 0, 16)), podOf("a", 4)
+	gate := &Gate{&Factory{core: b.core}}
+	b.begin(pod)
+	b.resting.add(pod)
+	b.begin(pod)
+	if status := gate.PreEnqueue(t.Context(), pod); !status.IsSuccess() {
+		t.Error(status)
+	}
 }
 
 func TestAGateWithoutThePluginLetsAllPass(t *testing.T) {

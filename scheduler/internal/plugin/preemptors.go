@@ -72,9 +72,11 @@ func (p *Plugin) updates() []fwk.ClusterEventWithHint {
 }
 
 // afterNodeUpdate has those woken that fit the node, and that its labels or taints kept away until now.
-func (p *Plugin) afterNodeUpdate(_ klog.Logger, _ *v1.Pod, _, now any) (fwk.QueueingHint, error) {
-	if updated, is := now.(*v1.Node); is {
-		p.anew(updated.Name)
+func (p *Plugin) afterNodeUpdate(_ klog.Logger, pod *v1.Pod, before, now any) (fwk.QueueingHint, error) {
+	earlier, wasNode := before.(*v1.Node)
+	if updated, isNode := now.(*v1.Node); wasNode && isNode {
+		p.waiting.Updated(pod.UID, earlier, updated)
+		p.note(updated.Name)
 	}
 	return fwk.QueueSkip, nil
 }
@@ -121,7 +123,7 @@ func (c *core) keptNoMore(pod *v1.Pod) {
 }
 
 // anew says that pods may fit a node, or evict others there, that were tried in vain: it is not kept any more for one that was
-// nominated for it, or its labels or taints have changed.
+// nominated for it, or was added.
 func (c *core) anew(node string) {
 	c.waiting.Anew(node)
 	c.note(node)

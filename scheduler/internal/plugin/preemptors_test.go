@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -66,6 +67,26 @@ func TestWhoWasTriedInVainEvictsOnceANodeAdmitsIt(t *testing.T) {
 	time.Sleep(2 * tickTime)
 	w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
 	w.eventually("low is evicted", func() bool { return w.pod("low") == nil })
+}
+
+// The labels admit it all the time, and CPU keeps it away.
+func TestWhoWasTriedInVainIsNotTriedAgainAtEachLabelOfItsNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
+	w.create("low", 16, on("gpu-1", "GPU-0", 16))
+	w.waitSeen("low", true)
+	w.create("a", 16, priority(10), func(pod *v1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000")
+	})
+	w.waitRefused("a")
+	w.report(node("gpu-1", 1, "uid-low", 0, 16)) // by cards alone evictions help it
+	time.Sleep(2 * tickTime)
+	w.rest(func() {
+		for number := range 4 {
+			w.changeNode("gpu-1", func(node *v1.Node) { node.Labels["changes"] = strconv.Itoa(number) })
+			time.Sleep(tickTime)
+		}
+	}, "a")
 }
 
 // A pod is evicted on gpu-1 for an important one. Before it has ended the node cannot take that one any more.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"gpushare.io/scheduler/internal/podapi"
 )
@@ -37,13 +38,23 @@ func (p *Pods) Preemptors(nodes Nodes, scheduler Scheduler) []*v1.Pod {
 	return woken
 }
 
-// Anew says that a node is kept no more for a pod that was nominated for it, or that its labels or taints have changed: evictions
-// there may help those again that were tried meanwhile.
+// Anew says that a node is kept no more for a pod that was nominated for it, or that it was added: evictions there may help those
+// again that were tried meanwhile.
 func (p *Pods) Anew(node string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, group := range p.groups {
 		delete(group.helped, node)
+	}
+}
+
+// Updated says that a node has changed while a pod waits. Where its labels or taints kept the pod away before and do not now,
+// evictions there may help those like it again that were tried meanwhile.
+func (p *Pods) Updated(uid types.UID, before, now *v1.Node) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if one := p.pods[uid]; one != nil && !one.mayGo(before) && one.mayGo(now) {
+		delete(one.group.helped, now.Name)
 	}
 }
 

@@ -1,6 +1,9 @@
 package waiting
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 const (
 	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back.
@@ -45,4 +48,12 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 // mayRest is false where others evict pods for it: they reach it through the scheduler.
 func (e *entry) mayRest(scheduler Scheduler) bool {
 	return e.isForCardsAlone && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
+}
+
+// IsAtRest says whether the scheduler need not look at a pod: it was not tried since Rest said so.
+func (p *Pods) IsAtRest(uid types.UID) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	one := p.pods[uid]
+	return one != nil && one.isAtRest
 }
