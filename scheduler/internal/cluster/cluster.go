@@ -300,15 +300,22 @@ func (c *Cluster) Expire() {
 
 // Leaving returns the UIDs of the pods of a node that are gone or being deleted, and still count there.
 func (c *Cluster) Leaving(info fwk.NodeInfo) []string {
-	shown, ending := map[string]bool{}, []string(nil)
+	leaving := c.Gone(info)
 	for _, one := range info.GetPods() {
-		pod := one.GetPod()
-		shown[string(pod.UID)] = true
-		if pod.DeletionTimestamp != nil {
-			ending = append(ending, string(pod.UID))
+		if pod := one.GetPod(); pod.DeletionTimestamp != nil {
+			leaving = append(leaving, string(pod.UID))
 		}
 	}
-	return append(ending, c.book.Leaving(info.Node().Name, func(uid string) bool { return shown[uid] })...)
+	return leaving
+}
+
+// Gone returns the UIDs of the pods of a node that are gone, and still count there.
+func (c *Cluster) Gone(info fwk.NodeInfo) []string {
+	shown := map[string]bool{}
+	for _, one := range info.GetPods() {
+		shown[string(one.GetPod().UID)] = true
+	}
+	return c.book.Leaving(info.Node().Name, func(uid string) bool { return shown[uid] })
 }
 
 // Holder returns what a pod has, allocated or reserved; nil when it has no units.

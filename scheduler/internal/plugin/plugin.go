@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -92,6 +93,7 @@ func (p *Plugin) attempt(pod *v1.Pod, asked *cluster.Asked, holding uint64) *pod
 		attempt:  number,
 		isHolder: p.cluster.Holder(pod.UID) != nil,
 		plans:    &plans{victims: map[string]*plan{}},
+		victims:  &sync.Map{},
 		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -236,10 +237,17 @@ func TestANominatedPodHoldsTheCardOfThoseThatGoForIt(t *testing.T) {
 	b := newBench(t, node("gpu-1", 2), boundPod("strong", "GPU-0", 7, priority(5)), boundPod("weak", "GPU-1", 3))
 	pod, nominated := podOf("a", 10), podOf("nominated", 15)
 	priority(10)(nominated)
+	victims := &sync.Map{}
+	victims.Store("gpu-1", []string{"uid-weak"})
+	b.core.decided.Store(nominated.UID, victims)
 	b.begin(pod)
 	b.AddPod(context.Background(), b.state, pod, infoOf(t, nominated), b.info())
 	if b.fits(pod) {
 		t.Error("it gets the card, and another pod has to go for the nominated one")
+	}
+	b.core.waitsNoMore(nominated.UID)
+	if uids := b.core.decided.of(nominated.UID, "gpu-1"); uids != nil {
+		t.Errorf("it waits no more, and %v are remembered", uids)
 	}
 }
 

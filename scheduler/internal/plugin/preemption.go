@@ -40,13 +40,14 @@ func (p *Plugin) PostFilter(
 	p.refused(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
-	p.forgetUnlessPending(pod)
+	defer p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, pod, nominated) {
 		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
 		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
 	}
+	p.decided.Store(pod.UID, own.victims)
 	p.narrow(ctx, state, pod, nodes)
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
@@ -193,7 +194,7 @@ func (p *Plugin) RemovePod(
 	}
 	trial, pod := p.trialOf(own, info), removed.GetPod()
 	if uid := string(pod.UID); trial.node.HasUnits(uid) {
-		trial.removed[uid] = pod
+		trial.removed[uid], trial.isOfEvictions = pod, true
 	}
 	return nil
 }
@@ -229,7 +230,9 @@ func (p *Plugin) trialOf(own *podState, info fwk.NodeInfo) *trial {
 		if own.trials == nil {
 			own.trials = map[string]*trial{}
 		}
-		own.trials[name] = &trial{info: info, node: p.cluster.Room(info).Node(), removed: map[string]*v1.Pod{}}
+		own.trials[name] = &trial{
+			info: info, node: p.cluster.Room(info).Node(), gone: p.cluster.Gone(info), removed: map[string]*v1.Pod{},
+		}
 	}
 	return own.trials[name]
 }
@@ -246,8 +249,9 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 	return trial.node
 }
 
-// nominate counts a pod that will be bound to the node: on cards that are free, else on those that are free once all is
-// released of the pods that are ending or gone, else on those of the pods that go for it, of which some may not be ending yet.
+// nominate counts a pod that will be bound to the node: on cards that are free once the pods are gone that its own attempt has
+// chosen, of which some may not be ending yet. Were they chosen anew here, others might be, and go in vain. Where that is not
+// enough, or nothing is remembered, it counts on those that are free once all is released of the pods that are ending or gone.
 // Only where that is not enough either does it get what the removed pods leave, and then what all less important pods leave. If
 // it got what the removed pods leave sooner, more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
@@ -257,9 +261,8 @@ func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	}
 	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()
 	for _, goes := range []func() []string{
-		func() []string { return nil },
+		func() []string { return p.decided.of(pod.UID, trial.info.Node().Name) },
 		func() []string { return p.cluster.Leaving(trial.info) },
-		func() []string { return p.plan(asked, trial.node, less).victims },
 		func() []string { return slices.Collect(maps.Keys(trial.removed)) },
 		func() []string { return slices.Collect(maps.Keys(less)) },
 	} {
@@ -285,7 +288,7 @@ func lessImportant(info fwk.NodeInfo, pod *v1.Pod) map[string]*v1.Pod {
 
 // filterTrial says whether the pod fits a node as it would be.
 func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Status {
-	if len(trial.removed) > 0 {
+	if trial.isOfEvictions {
 		return p.filterWithout(own, name, trial)
 	}
 	_, refusal := trial.node.Fit(own.asked.Request)
@@ -297,7 +300,8 @@ func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Stat
 
 // filterWithout says whether the pod fits a node without those that are removed: while all of those are that have to go.
 func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.Status {
-	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own.asked, trial.node, trial.removed) })
+	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own.asked, trial) })
+	own.victims.Store(name, plan.victims)
 	switch {
 	case !plan.isPossible:
 		return fwk.NewStatus(fwk.Unschedulable, "no pods that may be evicted would free enough")
@@ -310,18 +314,20 @@ func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.St
 	return nil
 }
 
-// plan decides which of some pods of a node have to go. It says the same of the same pods each time.
-func (p *Plugin) plan(asked *cluster.Asked, node *ledger.Node, among map[string]*v1.Pod) *plan {
+// plan decides which of the removed pods have to go beside those that are gone. It says the same of the same pods each time.
+func (p *Plugin) plan(asked *cluster.Asked, trial *trial) *plan {
+	node := trial.node.Clone()
+	node.TakeAway(trial.gone...)
 	var pods []victims.Pod
-	for _, uid := range slices.Sorted(maps.Keys(among)) {
-		if pod := among[uid]; node.HasUnits(uid) && !podapi.ComesBack(pod) {
+	for _, uid := range slices.Sorted(maps.Keys(trial.removed)) {
+		if pod := trial.removed[uid]; node.HasUnits(uid) && !podapi.ComesBack(pod) {
 			pods = append(pods, victims.Pod{
 				UID: uid, Priority: podapi.Priority(pod), Started: podapi.Started(pod),
 				IsEnding: pod.DeletionTimestamp != nil,
 			})
 		}
 	}
-	made := &plan{among: maps.Clone(among)}
+	made := &plan{among: maps.Clone(trial.removed)}
 	made.victims, made.isPossible = victims.Find(node, asked.Request, pods, p.protector(made.among))
 	return made
 }

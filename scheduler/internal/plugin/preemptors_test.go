@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"gpushare.io/scheduler/internal/sharenode"
@@ -153,6 +155,55 @@ func TestTwoThatAreNominatedForANodeWithRoomForOneDoNotKeepEachOtherAway(t *test
 		w.delete(name)
 	}
 	w.eventually("one is bound", func() bool { return w.binding("a") != nil || w.binding("b") != nil })
+}
+
+// The API server has accepted that x goes for b, and shows nothing of that yet. Once y is gone, z alone would be the cheaper victim
+// for b: on the card that a waits for.
+func TestANominatedPodKeepsToTheVictimsThatWereDecided(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("x", 10, priority(5), on("gpu-1", "GPU-0", 10))
+	s.create("y", 3, priority(1), on("gpu-1", "GPU-1", 3))
+	s.create("z", 7, priority(4), on("gpu-1", "GPU-1", 7))
+	end := s.linger("y")
+	s.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.(clienttesting.DeleteAction).GetName() == "x", nil, nil
+	})
+	w := s.start(node("gpu-1", 2, "uid-x", 0, 10, "uid-y", 1, 3, "uid-z", 1, 7))
+	w.lead()
+	for _, name := range []string{"a", "b"} {
+		w.create(name, map[string]int{"a": 8, "b": 12}[name], priority(10))
+		w.eventually(name+" waits for gpu-1", func() bool { return w.pod(name).Status.NominatedNodeName == "gpu-1" })
+	}
+	end()
+	w.report(node("gpu-1", 2, "uid-x", 0, 10, "uid-z", 1, 7))
+	w.waitBound("a")
+	if w.pod("z") == nil {
+		t.Error("z was evicted in vain")
+	}
+}
+
+// Its units are free as soon as its kubelet has released them.
+func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 8, "uid-low", 0, 8))
+	for _, name := range []string{"gone", "low"} {
+		w.create(name, 8, on("gpu-1", "GPU-0", 8))
+		w.waitSeen(name, true)
+	}
+	gone := w.pod("gone")
+	w.eventually("the scheduler has it", func() bool { _, err := w.sched.Cache.GetPod(gone); return err == nil })
+	w.delete("gone")
+	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.create("important", 8, priority(10))
+	w.waitRefused("important")
+	time.Sleep(2 * tickTime)
+	w.report(node("gpu-1", 1, "uid-low", 0, 8))
+	w.waitBound("important")
+	if w.pod("low") == nil {
+		t.Error("low was evicted in vain")
+	}
 }
 
 // kube-scheduler makes its plugins before the queue that has the nominated pods.

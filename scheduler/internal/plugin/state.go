@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"gpushare.io/scheduler/internal/cards"
@@ -31,6 +32,8 @@ type podState struct {
 	trials map[string]*trial
 	// plans are those of the whole cycle, whichever copy of the state is looked at.
 	plans *plans
+	// victims are what of the plans is remembered: UIDs, by node.
+	victims *sync.Map
 	// refused are why nodes do not fit.
 	refused *refusals
 	// scores are by node.
@@ -98,16 +101,21 @@ type trial struct {
 	info fwk.NodeInfo
 	// node has the pods that are removed, and those that are nominated for it.
 	node *ledger.Node
+	// gone are the UIDs of the pods that are gone, and still count: until the kubelet has released what they had, not for longer
+	// than a minute.
+	gone []string
 	// removed are the pods with units that would be gone, by UID.
 	removed map[string]*v1.Pod
+	// isOfEvictions says that the scheduler tries evictions, be it that all pods are back again. Gone pods count as released then.
+	isOfEvictions bool
 	// isShared says whether pods are nominated for it: which cards they get depends on who is removed.
 	isShared bool
 }
 
-// without returns the node as it would be without those that are removed.
+// without returns the node as it would be without those that are removed or gone.
 func (t *trial) without() *ledger.Node {
 	node := t.node.Clone()
-	node.TakeAway(slices.Collect(maps.Keys(t.removed))...)
+	node.TakeAway(slices.AppendSeq(slices.Clone(t.gone), maps.Keys(t.removed))...)
 	return node
 }
 
@@ -141,7 +149,9 @@ func (s *podState) Clone() fwk.StateData {
 	copied := *s
 	copied.trials = make(map[string]*trial, len(s.trials))
 	for name, one := range s.trials {
-		copied.trials[name] = &trial{one.info, one.node.Clone(), maps.Clone(one.removed), one.isShared}
+		tried := *one
+		tried.node, tried.removed = one.node.Clone(), maps.Clone(one.removed)
+		copied.trials[name] = &tried
 	}
 	return &copied
 }
@@ -179,4 +189,17 @@ func (p *plan) isDone(trial *trial) bool {
 		}
 	}
 	return true
+}
+
+// decided are, by the UIDs of pods that wait, the victims of their last attempt.
+type decided struct{ sync.Map }
+
+// of returns the UIDs of the pods that go from a node for one that is nominated for it; none where nothing is remembered.
+func (d *decided) of(uid types.UID, node string) []string {
+	if byNode, is := d.Load(uid); is {
+		if victims, is := byNode.(*sync.Map).Load(node); is {
+			return victims.([]string)
+		}
+	}
+	return nil
 }
