@@ -301,13 +301,14 @@ func (p *Plugin) filterTrial(own *podState, name string, trial *trial) *fwk.Stat
 // filterWithout says whether the pod fits a node without those that are removed: while all of those are that have to go.
 func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.Status {
 	plan := own.plans.planFor(name, trial, func() *plan { return p.plan(own.asked, trial) })
-	own.victims.Store(name, plan.victims)
-	switch {
-	case !plan.isPossible:
+	if !plan.isPossible {
 		return fwk.NewStatus(fwk.Unschedulable, "no pods that may be evicted would free enough")
-	case !plan.isDone(trial):
+	}
+	own.victims.Store(name, plan.victims)
+	if !plan.isDone(trial) {
 		return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
-	case trial.isShared:
+	}
+	if trial.isShared {
 		_, refusal := trial.without().Fit(own.asked.Request)
 		return statusOf(refusal, own.asked.Request, true)
 	}
