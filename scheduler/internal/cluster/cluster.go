@@ -309,9 +309,14 @@ func (c *Cluster) Leaving(info fwk.NodeInfo) []string {
 	return leaving
 }
 
-// Gone returns the UIDs of the pods of a node that are gone, and still count there.
+// Gone returns the UIDs of the pods of a node that are gone, and still count there. Those are not gone that no watch has shown yet.
 func (c *Cluster) Gone(info fwk.NodeInfo) []string {
 	shown := map[string]bool{}
+	c.mutex.RLock()
+	for uid := range c.adopted {
+		shown[string(uid)] = true
+	}
+	c.mutex.RUnlock()
 	for _, one := range info.GetPods() {
 		shown[string(one.GetPod().UID)] = true
 	}

@@ -430,6 +430,18 @@ func TestAPodThatIsShownWhileItIsAskedAfterCounts(t *testing.T) {
 	}
 }
 
+func TestAnAdoptedPodIsNotGone(t *testing.T) {
+	w := newWorld()
+	w.Adopt("a", bound("a", 4).Annotations)
+	if gone := w.Gone(nodeInfo()); len(gone) > 0 {
+		t.Errorf("gone: %v", gone)
+	}
+	w.SetPod(bound("a", 4))
+	if gone := w.Gone(nodeInfo()); len(gone) != 1 {
+		t.Errorf("the watch has shown it, and the scheduler does no more; gone: %v", gone)
+	}
+}
+
 func TestAnAdoptedPodWhoseAnnotationsAreTakenAwayCounts(t *testing.T) {
 	w := newWorld()
 	w.Adopt("a", bound("a", 4).Annotations)

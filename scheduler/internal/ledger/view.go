@@ -70,14 +70,14 @@ func (l *Ledger) IsReserved(uid string) bool {
 }
 
 // Leaving returns the UIDs of the pods that count on a node and that the scheduler does not show there: they are gone, and
-// their units are expected back.
+// their units are expected back. Not so those with a reservation: nobody knows yet whether they are bound.
 func (l *Ledger) Leaving(name string, isShown func(uid string) bool) []string {
 	leaving := l.Unreleased(name)
 	l.mutex.RLock()
 	defer l.mutex.RUnlock()
 	if record := l.nodes[name]; record != nil {
 		for uid := range record.holders {
-			if !isShown(uid) && l.boundTo[uid] == name {
+			if !isShown(uid) && l.boundTo[uid] == name && !l.reserved[uid] {
 				leaving = append(leaving, uid)
 			}
 		}

@@ -69,6 +69,9 @@ func TestLeavingAreThoseThatTheSchedulerDoesNotShow(t *testing.T) {
 	}
 	book.SetPod(&Pod{UID: "claims", Node: "b", holder: holder("claims", "a", 4)})
 	book.PodGone("gone", time.Unix(0, 0))
+	if err := book.Reserve(holder("reserved", "a", 4)); err != nil {
+		t.Fatal(err)
+	}
 	leaving := book.Leaving("a", func(uid string) bool { return uid == "shown" })
 	if !slices.Equal(leaving, []string{"deleted", "gone"}) {
 		t.Errorf("leaving: %v", leaving)
