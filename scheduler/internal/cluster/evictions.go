@@ -8,14 +8,18 @@ import (
 )
 
 // HelpsFrom returns the lowest priority of a pod that a request would fit, by the ledger alone, once less important pods have
-// gone that may be evicted. False where that is above highest, where nobody's going helps, and where the node's policy lets
-// nobody be evicted.
+// gone that may be evicted, beside those that are gone already. False where that is above highest, where nobody's going helps or
+// is needed, and where the node's policy lets nobody be evicted.
 func (c *Cluster) HelpsFrom(name string, asked *Asked, highest int32) (from int32, helps bool) {
 	room := c.Known(name)
 	if !room.Preempts() {
 		return 0, false
 	}
 	node := room.Node()
+	node.TakeAway(c.book.Unreleased(name)...)
+	if node.Fits(asked.Request) {
+		return 0, false
+	}
 	byPriority := c.lessImportant(node.Booked(), highest)
 	for _, priority := range slices.Sorted(maps.Keys(byPriority)) {
 		node.TakeAway(byPriority[priority]...)

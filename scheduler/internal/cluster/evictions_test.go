@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gpushare.io/scheduler/internal/ledger"
 )
 
 func TestARequestFitsInPlaceOfThoseThatMayBeEvicted(t *testing.T) {
@@ -83,5 +85,30 @@ func TestARequestWillFitOnceAllIsReleased(t *testing.T) {
 	w.DropShareNode("gpu-1")
 	if w.WillFit("gpu-1", asking("8")) {
 		t.Error("the node is gone")
+	}
+}
+
+// Where nobody has to go beside those that are gone, evictions begin to help once their units are not expected back any more.
+func TestEvictionsHelpOnceWhoIsGoneMakesNoRoom(t *testing.T) {
+	w, low := newWorld(), int32(-5)
+	w.report("gone", "low")
+	share := *w.ShareNode("gpu-1")
+	share.Preempts = true
+	w.SetShareNode(&share)
+	w.SetPod(bound("gone", 8))
+	pod := bound("low", 8)
+	pod.Spec.Priority = &low
+	w.SetPod(pod)
+	w.PodGone("gone")
+	if _, helps := w.HelpsFrom("gpu-1", asking("8"), 0); helps {
+		t.Error("gone makes room")
+	}
+	if _, helps := w.HelpsFrom("gpu-1", asking("16"), 0); !helps {
+		t.Error("low makes room beside gone")
+	}
+	w.now = w.now.Add(ledger.GoneTime)
+	w.Expire()
+	if _, helps := w.HelpsFrom("gpu-1", asking("8"), 0); !helps {
+		t.Error("gone makes no room any more")
 	}
 }
