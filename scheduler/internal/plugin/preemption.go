@@ -48,7 +48,7 @@ func (p *Plugin) PostFilter(
 			"the pod waits until its node has released the units of pods that are gone")
 	}
 	p.decided.Store(pod.UID, own.victims)
-	p.narrow(ctx, state, pod, nodes)
+	p.narrow(ctx, state, own, pod, nodes)
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
@@ -118,8 +118,11 @@ func (s *podState) reword(nodes fwk.NodeToStatusReader) {
 }
 
 // narrow keeps the scheduler from trying evictions on nodes where another plugin refuses the pod whoever goes, such as those
-// that its node selector does not name. Nobody else was asked about the nodes that we refused, for we come first.
-func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
+// that its node selector does not name, and where nobody has to go beside those that are gone. Nobody else was asked about the
+// nodes that we refused, for we come first.
+func (p *Plugin) narrow(
+	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+) {
 	writable, is := nodes.(statuses)
 	tried := p.triedFor(pod, nodes)
 	if !is || len(tried) == 0 {
@@ -130,7 +133,8 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 	isInVain := make([]bool, len(tried))
 	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
 		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
-		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable
+		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable ||
+			status.IsSuccess() && p.fitsOnceReleased(own.asked, pod, tried[place])
 	}, Name)
 	for place, info := range tried {
 		if name := info.Node().Name; isInVain[place] {
@@ -138,6 +142,17 @@ func (p *Plugin) narrow(ctx context.Context, state fwk.CycleState, pod *v1.Pod, 
 			writable.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, words).WithPlugin(Name))
 		}
 	}
+}
+
+// fitsOnceReleased says whether a pod will fit a node once all is released of the pods that are gone.
+func (p *Plugin) fitsOnceReleased(asked *cluster.Asked, pod *v1.Pod, info fwk.NodeInfo) bool {
+	gone := p.cluster.Gone(info)
+	if len(gone) == 0 {
+		return false
+	}
+	node := p.besideNominated(info, pod)
+	node.TakeAway(gone...)
+	return node.Fits(asked.Request)
 }
 
 // notAsked are the plugins that narrow does not ask. Once the Filter of DynamicResources has refused a node because of a claim

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -197,13 +200,48 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 	w.delete("gone")
 	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
 	w.create("important", 8, priority(10))
-	w.waitRefused("important")
+	if message := w.waitRefused("important"); !strings.HasSuffix(message, "preemption: 0/1 nodes are available: 1 "+
+		"Preemption is not helpful for scheduling.") {
+		t.Error(message)
+	}
 	time.Sleep(2 * tickTime)
 	w.report(node("gpu-1", 1, "uid-low", 0, 8))
 	w.waitBound("important")
 	if w.pod("low") == nil {
 		t.Error("low was evicted in vain")
 	}
+}
+
+// The scheduler tries no pod while it evicts others for it. Here both are gone by themselves before that ends, and nothing happens
+// after it.
+func TestWhoWasWokenWhileOthersWereEvictedForItIsTriedAfterThat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 8, "uid-y", 0, 8))
+	for _, name := range []string{"x", "y"} {
+		w.create(name, 8, on("gpu-1", "GPU-0", 8))
+		w.waitSeen(name, true)
+	}
+	var once sync.Once
+	w.client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name, isFirst := action.(clienttesting.PatchAction).GetName(), false
+		if name == "important" {
+			return false, nil, nil
+		}
+		once.Do(func() {
+			isFirst = true
+			time.Sleep(tickTime / 2) // its attempt has ended
+			for _, one := range []string{"x", "y"} {
+				if err := w.client.Tracker().Delete(pods, "default", one); err != nil {
+					t.Error(err)
+				}
+			}
+			w.report(node("gpu-1", 1))
+			time.Sleep(3 * tickTime) // it was woken
+		})
+		return isFirst, nil, apierrors.NewNotFound(pods.GroupResource(), name)
+	})
+	w.create("important", 16, priority(10))
+	w.waitBound("important")
 }
 
 // kube-scheduler makes its plugins before the queue that has the nominated pods.

@@ -46,6 +46,8 @@ type turns struct {
 	labels *v1.Node
 	nodes  Nodes
 	queues []*queue
+	// isNominated says of a pod that it is nominated for the node: its turn is over once it was tried.
+	isNominated map[*entry]bool
 	// isFull says of a group that the node has no room for more of it.
 	isFull map[*group]bool
 	// returned are those that came first because they are nominated.
@@ -62,6 +64,7 @@ type queue struct {
 // one of which nobody waits for it.
 func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 	t.isFull, t.returned = map[*group]bool{}, map[*entry]bool{}
+	t.isNominated = p.entries(nominated)
 	for _, group := range p.groups {
 		if group.open[t.name] == nil {
 			continue
@@ -73,8 +76,8 @@ func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 		}
 	}
 	first := &queue{isNominated: true}
-	for _, pod := range nominated {
-		if one := p.pods[pod.UID]; one != nil && one.group.open[t.name] != nil {
+	for one := range t.isNominated {
+		if one.group.open[t.name] != nil {
 			first.pods = append(first.pods, one)
 		}
 	}
@@ -83,6 +86,16 @@ func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 		t.queues = append(t.queues, first)
 	}
 	return t
+}
+
+func (p *Pods) entries(pods []*v1.Pod) map[*entry]bool {
+	found := map[*entry]bool{}
+	for _, pod := range pods {
+		if one := p.pods[pod.UID]; one != nil {
+			found[one] = true
+		}
+	}
+	return found
 }
 
 func (t *turns) anyWaits(g *group) bool {
@@ -95,12 +108,13 @@ func (t *turns) anyWaits(g *group) bool {
 }
 
 // waits says whether a pod waits for the node and its turn is not over: it was not woken for it since the node changed, or not
-// tried yet.
+// tried yet. One that is nominated for it keeps its turn until then: the scheduler does not try it while it evicts others for it.
 func (t *turns) waits(one *entry) bool {
 	if one.isUnderWay(t.nodes) || one.wokenFor == t.name {
 		return true
 	}
-	return one.refusedBy != nil && !one.group.open[t.name].woken[one.pod.UID] && one.refusedBy.Has(t.place) && one.mayGo(t.labels)
+	hadTurn := one.group.open[t.name].woken[one.pod.UID] && !t.isNominated[one]
+	return one.refusedBy != nil && !hadTurn && one.refusedBy.Has(t.place) && one.mayGo(t.labels)
 }
 
 // next returns the first one of all queues, nil where none is left.

@@ -345,6 +345,20 @@ func TestOneThatIsNominatedForTheNodeComesFirst(t *testing.T) {
 }
 
 // Nothing says that an attempt has failed by an error. The scheduler tries the pod again, perhaps in vain.
+// The scheduler does not try it while it evicts others for it.
+func TestOneThatIsNominatedIsWokenInEachRoundUntilItIsTried(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.try(pod("nominated", "16", 0))
+	w.nominated["nominated"] = "gpu-1"
+	expect(t, "room for it", w.change(16), "nominated")
+	for range 2 {
+		expect(t, "it was not tried", w.next(), "nominated")
+	}
+	w.try(pod("nominated", "16", 0))
+	expect(t, "it was tried", w.next())
+}
+
 func TestAPodWhoseAttemptFailsByAnErrorKeepsNobodyAway(t *testing.T) {
 	w := newWorld()
 	w.report(0)
