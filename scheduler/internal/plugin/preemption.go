@@ -34,8 +34,9 @@ func (p *Plugin) PostFilter(
 	if own == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	if own.isUnservable {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+	if own.isUnservable { // no node is kept for it any more
+		none := &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}
+		return &fwk.PostFilterResult{NominatingInfo: none}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	p.refused(own, pod, nodes)
 	own.reword(nodes)

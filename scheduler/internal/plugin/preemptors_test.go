@@ -244,6 +244,25 @@ func TestWhoWasWokenWhileOthersWereEvictedForItIsTriedAfterThat(t *testing.T) {
 	w.waitBound("important")
 }
 
+// Its annotations leave no room for ours once it waits for the card of low.
+func TestNoCardIsKeptForAPodThatNoNodeCanTakeAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("low", 16, on("gpu-1", "GPU-0", 16))
+	end := s.linger("low")
+	w := s.start(node("gpu-1", 1, "uid-low", 0, 16))
+	w.lead()
+	w.create("crowded", 16, priority(10))
+	w.eventually("it waits for gpu-1", func() bool { return w.pod("crowded").Status.NominatedNodeName == "gpu-1" })
+	w.change("crowded", func(pod *v1.Pod) { pod.Annotations = map[string]string{"big": strings.Repeat("x", 256<<10)} })
+	end()
+	w.report(node("gpu-1", 1))
+	w.eventually("it is refused", func() bool { return strings.Contains(w.message("crowded"), "annotations") })
+	w.create("other", 16, priority(10))
+	w.waitBound("other")
+}
+
 // kube-scheduler makes its plugins before the queue that has the nominated pods.
 func TestAReportBeforeTheSchedulerIsCompleteWakesNobody(t *testing.T) {
 	incomplete, err := frameworkruntime.NewFramework(context.Background(), nil, nil)
