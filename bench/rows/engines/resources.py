@@ -20,8 +20,8 @@ ORDINARY = at_least(0.98)
 class Memory:
     """MiB of a kube-scheduler that has placed some runs of pods.
 
-    ``peak``: resident, since its start. What is resident at one moment says when Go collected garbage last, and little
-    else.
+    ``peak``: resident, since its start. What is resident at one moment says when Go collected garbage last,
+    and little else.
     """
 
     peak: float
