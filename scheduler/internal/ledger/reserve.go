@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/unit"
 )
@@ -26,4 +28,15 @@ func (n *Node) Reserve(uid string, request cards.Request) (*Holder, []Choice) {
 		}
 	}
 	return holder, choices
+}
+
+// Among returns a copy that has only the cards of some shares to give.
+func (n *Node) Among(shares []cards.Share) *Node {
+	few := n.Clone()
+	for class, all := range n.seen {
+		few.seen[class] = slices.DeleteFunc(slices.Clone(all), func(card cards.Card) bool {
+			return !slices.ContainsFunc(shares, func(share cards.Share) bool { return share.Card == card.UUID })
+		})
+	}
+	return few
 }

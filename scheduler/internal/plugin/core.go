@@ -46,7 +46,7 @@ type core struct {
 	nodes   corelisters.NodeLister
 	budgets policylisters.PodDisruptionBudgetLister
 	metrics *metrics.Metrics
-	decided decided
+	places  places
 	clock   bindcall.Clock
 	api     *connection
 	slots   bindcall.Slots
@@ -310,7 +310,7 @@ func (c *core) waitsNoMore(uid types.UID) {
 	c.postponed.remove(uid)
 	c.soon.remove(uid)
 	c.metrics.Shown(uid)
-	c.decided.Delete(uid)
+	c.places.Delete(uid)
 }
 
 // forgetUnlessPending forgets a pod that is gone, or bound by others, since its attempt began: nobody would say so later.

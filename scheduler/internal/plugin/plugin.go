@@ -93,7 +93,7 @@ func (p *Plugin) attempt(pod *v1.Pod, asked *cluster.Asked, holding uint64) *pod
 		attempt:  number,
 		isHolder: p.cluster.Holder(pod.UID) != nil,
 		plans:    &plans{victims: map[string]*plan{}},
-		victims:  &sync.Map{},
+		places:   &sync.Map{},
 		refused:  &refusals{byNode: map[string]*ledger.Refusal{}},
 	}
 }

@@ -21,6 +21,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"gpushare.io/scheduler/internal/bindcall"
+	"gpushare.io/scheduler/internal/cards"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/victims"
 )
@@ -232,22 +233,22 @@ func TestANominatedPodHoldsACard(t *testing.T) {
 	}
 }
 
-// Its own attempt has chosen weak, which is not ending yet. The other card would be as good if everybody went.
-func TestANominatedPodHoldsTheCardOfThoseThatGoForIt(t *testing.T) {
-	b := newBench(t, node("gpu-1", 2), boundPod("strong", "GPU-0", 7, priority(5)), boundPod("weak", "GPU-1", 3))
-	pod, nominated := podOf("a", 10), podOf("nominated", 15)
+// Its own attempt has chosen the card of weak, which is not ending yet. The other card would be as good.
+func TestANominatedPodHoldsTheCardThatIsFreedForIt(t *testing.T) {
+	b := newBench(t, node("gpu-1", 2), boundPod("weak", "GPU-1", 16))
+	pod, nominated := podOf("a", 13), podOf("nominated", 16)
 	priority(10)(nominated)
-	victims := &sync.Map{}
-	victims.Store("gpu-1", []string{"uid-weak"})
-	b.core.decided.Store(nominated.UID, victims)
+	places := &sync.Map{}
+	places.Store("gpu-1", []cards.Share{{Card: "GPU-1", Units: 16}})
+	b.core.places.Store(nominated.UID, places)
 	b.begin(pod)
 	b.AddPod(context.Background(), b.state, pod, infoOf(t, nominated), b.info())
-	if b.fits(pod) {
-		t.Error("it gets the card, and another pod has to go for the nominated one")
+	if !b.fits(pod) {
+		t.Error("it does not get the other card")
 	}
 	b.core.waitsNoMore(nominated.UID)
-	if uids := b.core.decided.of(nominated.UID, "gpu-1"); uids != nil {
-		t.Errorf("it waits no more, and %v are remembered", uids)
+	if shares := b.core.places.of(nominated.UID, "gpu-1"); shares != nil {
+		t.Errorf("it waits no more, and %v are remembered", shares)
 	}
 }
 

@@ -48,7 +48,8 @@ func (p *Plugin) PostFilter(
 		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			"the pod waits until its node has released the units of pods that are gone")
 	}
-	p.decided.Store(pod.UID, own.victims)
+	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
+	p.places.Store(pod.UID, own.places)
 	p.narrow(ctx, state, own, pod, nodes)
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
@@ -265,38 +266,38 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 	return trial.node
 }
 
-// nominate counts a pod that will be bound to the node: on cards that are free once the pods are gone that its own attempt has
-// chosen, of which some may not be ending yet. Were they chosen anew here, others might be, and go in vain. Where that is not
-// enough, or nothing is remembered, it counts on those that are free once all is released of the pods that are ending or gone.
-// Only where that is not enough either does it get what the removed pods leave, and then what all less important pods leave. If
-// it got what the removed pods leave sooner, more pods would have to go.
+// nominate counts a pod that will be bound to the node: on the cards that its own attempt frees, whoever of its victims is gone by
+// now. On others still others would have to go, and the first ones in vain. Where it cannot get those, or nothing is remembered, it
+// counts on cards that are free once all is released of the pods that are ending or gone. Only where that is not enough either does
+// it get what the removed pods leave, and then what all less important pods leave. If it got what the removed pods leave sooner,
+// more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) {
 		return
 	}
 	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()
-	for _, goes := range []func() []string{
-		func() []string { return p.decided.of(pod.UID, trial.info.Node().Name) },
-		func() []string { return p.cluster.Leaving(trial.info) },
-		func() []string { return slices.Collect(maps.Keys(trial.removed)) },
-		func() []string { return slices.Collect(maps.Keys(less)) },
-	} {
-		later.TakeAway(goes()...)
-		if holder, _ := later.Reserve(string(pod.UID), asked.Request); holder != nil {
-			trial.node.Add(holder)
-			trial.isShared = true
-			return
+	leaving, place := p.cluster.Leaving(trial.info), trial.node.Clone()
+	place.TakeAway(slices.Concat(leaving, less)...)
+	holder, _ := place.Among(p.places.of(pod.UID, trial.info.Node().Name)).Reserve(string(pod.UID), asked.Request)
+	for _, goes := range [][]string{leaving, slices.Collect(maps.Keys(trial.removed)), less} {
+		if holder == nil {
+			later.TakeAway(goes...)
+			holder, _ = later.Reserve(string(pod.UID), asked.Request)
 		}
+	}
+	if holder != nil {
+		trial.node.Add(holder)
+		trial.isShared = true
 	}
 }
 
-// lessImportant returns the pods of a node that are less important than pod, by UID.
-func lessImportant(info fwk.NodeInfo, pod *v1.Pod) map[string]*v1.Pod {
-	less := map[string]*v1.Pod{}
+// lessImportant returns the UIDs of the pods of a node that are less important than pod.
+func lessImportant(info fwk.NodeInfo, pod *v1.Pod) []string {
+	var less []string
 	for _, one := range info.GetPods() {
 		if other := one.GetPod(); podapi.Priority(other) < podapi.Priority(pod) {
-			less[string(other.UID)] = other
+			less = append(less, string(other.UID))
 		}
 	}
 	return less
@@ -320,7 +321,7 @@ func (p *Plugin) filterWithout(own *podState, name string, trial *trial) *fwk.St
 	if !plan.isPossible {
 		return fwk.NewStatus(fwk.Unschedulable, "no pods that may be evicted would free enough")
 	}
-	own.victims.Store(name, plan.victims)
+	own.places.Store(name, plan.place)
 	if !plan.isDone(trial) {
 		return fwk.NewStatus(fwk.Unschedulable, "pods that use the card that is to be freed have to go")
 	}
@@ -346,6 +347,10 @@ func (p *Plugin) plan(asked *cluster.Asked, trial *trial) *plan {
 	}
 	made := &plan{among: maps.Clone(trial.removed)}
 	made.victims, made.isPossible = victims.Find(node, asked.Request, pods, p.protector(made.among))
+	node.TakeAway(made.victims...)
+	if holder, _ := node.Reserve("", asked.Request); holder != nil {
+		made.place = holder.Cards
+	}
 	return made
 }
 

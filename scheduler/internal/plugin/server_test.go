@@ -269,8 +269,8 @@ func (s *server) remove(action clienttesting.Action) (bool, runtime.Object, erro
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	name := action.(clienttesting.DeleteAction).GetName()
-	if s.lingering[name] {
-		present, now := s.pod(name), metav1.Now()
+	if present := s.pod(name); present != nil && s.lingering[name] {
+		now := metav1.Now()
 		present.DeletionTimestamp = &now
 		s.write(present)
 		return true, nil, nil

@@ -32,8 +32,8 @@ type podState struct {
 	trials map[string]*trial
 	// plans are those of the whole cycle, whichever copy of the state is looked at.
 	plans *plans
-	// victims are what of the plans is remembered: UIDs, by node.
-	victims *sync.Map
+	// places are what of the plans is remembered: the cards that they free for the pod, by node.
+	places *sync.Map
 	// refused are why nodes do not fit.
 	refused *refusals
 	// scores are by node.
@@ -128,6 +128,8 @@ type plans struct {
 
 type plan struct {
 	victims []string
+	// place are the cards that the pod gets then, beside those that are nominated for the node.
+	place []cards.Share
 	// isPossible is false where nothing helps.
 	isPossible bool
 	// among are the UIDs of the pods among which they were looked for.
@@ -191,14 +193,14 @@ func (p *plan) isDone(trial *trial) bool {
 	return true
 }
 
-// decided are, by the UIDs of pods that wait, the victims of their last attempt.
-type decided struct{ sync.Map }
+// places are, by the UIDs of pods that wait, what their last attempt to evict others frees for them.
+type places struct{ sync.Map }
 
-// of returns the UIDs of the pods that go from a node for one that is nominated for it; none where nothing is remembered.
-func (d *decided) of(uid types.UID, node string) []string {
-	if byNode, is := d.Load(uid); is {
-		if victims, is := byNode.(*sync.Map).Load(node); is {
-			return victims.([]string)
+// of returns the cards of a node that are freed for a pod; none where nothing is remembered.
+func (p *places) of(uid types.UID, node string) []cards.Share {
+	if byNode, is := p.Load(uid); is {
+		if shares, is := byNode.(*sync.Map).Load(node); is {
+			return shares.([]cards.Share)
 		}
 	}
 	return nil

@@ -124,16 +124,17 @@ func (s *search) victims(pods []Pod) ([]Pod, bool) {
 	return s.fewer(withoutNeedless(chosen, s.fits), pods), true
 }
 
-// fewer returns chosen, or fewer: one pod that is spread over several cards for two or more others. To try all sets would take
-// too long with dozens of pods. Of 17,451 random nodes with slices 498 lost a pod too many before, and 2 do with it.
+// fewer returns chosen, or fewer, of which budgets protect no more: one pod that is spread over several cards for two or more
+// others. To try all sets would take too long with dozens of pods. Of 17,451 random nodes with slices 498 lost a pod too many
+// before, and 2 do with it.
 func (s *search) fewer(chosen, pods []Pod) []Pod {
 	for _, one := range pods {
 		if len(chosen) < 2 || one.Priority > costOf(chosen).highest || !s.node.IsSpread(one.UID) || contains(chosen, one.UID) {
 			continue
 		}
-		others := withoutNeedless(chosen, func(others []Pod) bool { return s.fits(append(others, one)) })
-		if len(others)+1 < len(chosen) {
-			chosen = append(others, one)
+		fewer := append(withoutNeedless(chosen, func(others []Pod) bool { return s.fits(append(others, one)) }), one)
+		if len(fewer) < len(chosen) && costOf(fewer).protected <= costOf(chosen).protected {
+			chosen = fewer
 		}
 	}
 	return chosen

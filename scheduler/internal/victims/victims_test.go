@@ -166,6 +166,28 @@ func TestOnePodOfTwoCardsRatherThanTheNewestOfEach(t *testing.T) {
 	}
 }
 
+// The request needs a slice of each card, and alone is the only one that can leave GPU-0.
+func TestAProtectedPodOfTwoCardsStaysWhereOthersWillDo(t *testing.T) {
+	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
+	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true, Cards: []sharenode.Card{
+		{UUID: "GPU-0", Units: 1, IsHealthy: true}, {UUID: "GPU-1", Index: 1, Units: 2, IsHealthy: true},
+		{UUID: "GPU-2", Index: 2, Units: 2, IsHealthy: true},
+	}}
+	both := holds("both", "GPU-1", 1)
+	both.Cards = append(both.Cards, cards.Share{Card: "GPU-2", Units: 1})
+	node := ledger.NewNode(share, []*ledger.Holder{
+		holds("alone", "GPU-0", 1), both, holds("left", "GPU-1", 1), holds("right", "GPU-2", 1),
+	})
+	container := cards.Container{Name: "main", Limits: map[string]string{slice.Name: "3"}}
+	request := cards.ReadRequest(cards.Pod{Containers: []cards.Container{container}}, []cards.Resource{slice})
+	pods := []Pod{pod("alone", 0, 1), pod("both", 0, 1), pod("left", 0, 2), pod("right", 0, 2)}
+	got, found := Find(node, request, pods, protects("alone", "both"))
+	slices.Sort(got)
+	if !found || !slices.Equal(got, []string{"alone", "left", "right"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestFindChangesNothing(t *testing.T) {
 	node := nodeOf(1, holds("a", "GPU-0", 16))
 	Find(node, asks("16"), []Pod{pod("a", 0, 1)}, noBudgets)
