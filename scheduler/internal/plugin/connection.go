@@ -116,3 +116,35 @@ func (c *core) takeOver(ctx context.Context) error {
 		"nodes", len(c.cluster.Names()))
 	return nil
 }
+
+// confirmTime is between two questions after pods that no watch has shown.
+const confirmTime = 10 * time.Second
+
+// confirm asks the API server after pods that were read at a takeover and that no watch has shown for long, until ctx
+// ends: they are gone, or the watch is late.
+func (c *core) confirm(ctx context.Context) {
+	ticker := time.NewTicker(confirmTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.confirmOnce(ctx)
+		}
+	}
+}
+
+func (c *core) confirmOnce(ctx context.Context) {
+	unseen := c.cluster.Unseen()
+	if len(unseen) == 0 {
+		return
+	}
+	present := map[types.UID]bool{}
+	if err := c.api.bound(ctx, func(uid types.UID, _ map[string]string) { present[uid] = true }); err != nil {
+		klog.FromContext(ctx).Info("Cannot read pods that others have bound: their units stay taken", "pods", len(unseen),
+			"reason", err)
+		return
+	}
+	c.cluster.Confirm(unseen, present)
+}
