@@ -26,6 +26,7 @@ TIMEOUT = 60
 MAX_WAIT = 60.0
 """Seconds that no ordinary pod may wait: three times the lease of a leader that ends without a word."""
 
+CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 WRAPPER = "/etc/kubernetes/own/kube-scheduler"
 REFUSING = """\
 #!/bin/sh
@@ -136,6 +137,18 @@ def rewrite_while_the_edit_waits(cluster: LocalCluster, name: str) -> bytes:
     return rewritten
 
 
+def label_control_plane(cluster: LocalCluster, name: str) -> None:
+    cluster.kubectl("label", "node", name, f"{CONTROL_PLANE_LABEL}=")
+
+
+def hide_control_planes(cluster: LocalCluster, *names: str) -> None:
+    """Remove the labels that say what the nodes are: their kube-schedulers are not edited before they are back.
+
+    The operator edits the host whose extender comes first, so nothing else says which host is the first.
+    """
+    cluster.kubectl("label", "nodes", *names, f"{CONTROL_PLANE_LABEL}-")
+
+
 def policy_status(cluster: LocalCluster) -> str:
     return str(get(cluster, POLICIES)["items"][0].get("status"))
 
@@ -177,14 +190,17 @@ def story(three: LocalCluster) -> Story:
     asked["spec"]["scheduler"] = {"timeoutSeconds": TIMEOUT}
     with flowing(three) as traffic:
         phases["install"] = time.monotonic()
+        hide_control_planes(three, SECOND, THIRD)
         product.apply(asked)
         rewritten = rewrite_while_the_edit_waits(three, FIRST)
+        label_control_plane(three, SECOND)
         wait_until(
             "the second is edited",
             lambda: OURS in manifest_path(three, SECOND).read_bytes(),
             timeout=240,
             explain=lambda: policy_status(three),
         )
+        label_control_plane(three, THIRD)
         phases["failure and rollback"] = time.monotonic()
         said = await_told(three, "earlier manifest is back")
         failed, attempt = manifests(three), last_attempt(three, SECOND)
