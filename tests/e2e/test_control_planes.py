@@ -142,9 +142,9 @@ def label_control_plane(cluster: LocalCluster, name: str) -> None:
 
 
 def hide_control_planes(cluster: LocalCluster, *names: str) -> None:
-    """Remove the labels that say what the nodes are: their kube-schedulers are not edited before they are back.
+    """Remove the nodes' labels: before a label is back, the operator does not edit that node's kube-scheduler.
 
-    The operator edits the host whose extender comes first, so nothing else says which host is the first.
+    Without this the order is open: the host whose extender is created first is edited first.
     """
     cluster.kubectl("label", "nodes", *names, f"{CONTROL_PLANE_LABEL}-")
 
