@@ -142,7 +142,7 @@ def label_control_plane(cluster: LocalCluster, name: str) -> None:
 
 
 def hide_control_planes(cluster: LocalCluster, *names: str) -> None:
-    """Remove the nodes' labels: before a label is back, the operator does not edit that node's kube-scheduler.
+    """Remove the nodes' labels: until a label is back, the operator edits no kube-scheduler there.
 
     Without this the order is open: the host whose extender is created first is edited first.
     """
