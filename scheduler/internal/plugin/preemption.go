@@ -44,14 +44,21 @@ func (p *Plugin) PostFilter(
 	defer p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
 	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, pod, nominated) {
-		kept := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
-		return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-			"the pod waits until its node has released the units of pods that are gone")
+		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
 	p.places.Store(pod.UID, own.places)
-	p.narrow(ctx, state, own, pod, nodes)
+	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && nominated == "" {
+		return waitsFor(releasing)
+	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// waitsFor has a pod wait for a node without that anybody else goes.
+func waitsFor(node string) (*fwk.PostFilterResult, *fwk.Status) {
+	kept := &fwk.NominatingInfo{NominatedNodeName: node, NominatingMode: fwk.ModeOverride}
+	return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+		"the pod waits until its node has released the units of pods that are gone")
 }
 
 // refused has the pod wait for the nodes where we have refused it.
@@ -120,30 +127,43 @@ func (s *podState) reword(nodes fwk.NodeToStatusReader) {
 }
 
 // narrow keeps the scheduler from trying evictions on nodes where another plugin refuses the pod whoever goes, such as those
-// that its node selector does not name, and where nobody has to go beside those that are gone. Nobody else was asked about the
-// nodes that we refused, for we come first.
+// that its node selector does not name. Nobody else was asked about the nodes that we refused, for we come first. It returns a node
+// where nobody has to go beside those that are gone; empty where there is none.
 func (p *Plugin) narrow(
 	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
-) {
+) (releasing string) {
 	writable, is := nodes.(statuses)
 	tried := p.triedFor(pod, nodes)
 	if !is || len(tried) == 0 {
-		return
+		return ""
 	}
-	others := state.Clone()
-	others.SetSkipFilterPlugins(others.GetSkipFilterPlugins().Union(notAsked))
-	isInVain := make([]bool, len(tried))
-	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
-		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
-		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable ||
-			status.IsSuccess() && p.fitsOnceReleased(own.asked, pod, tried[place])
-	}, Name)
+	isInVain, fitsSoon := p.prospects(ctx, state, own, pod, tried)
 	for place, info := range tried {
 		if name := info.Node().Name; isInVain[place] {
 			words := nodes.Get(name).Message()
 			writable.Set(name, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, words).WithPlugin(Name))
 		}
 	}
+	if place := slices.Index(fitsSoon, true); place >= 0 {
+		return tried[place].Node().Name
+	}
+	return ""
+}
+
+// prospects says of each node that is tried whether evictions there are in vain, and whether they are because the pod will fit it
+// without.
+func (p *Plugin) prospects(
+	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, tried []fwk.NodeInfo,
+) (isInVain, fitsSoon []bool) {
+	others := state.Clone()
+	others.SetSkipFilterPlugins(others.GetSkipFilterPlugins().Union(notAsked))
+	isInVain, fitsSoon = make([]bool, len(tried)), make([]bool, len(tried))
+	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
+		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
+		fitsSoon[place] = status.IsSuccess() && p.fitsOnceReleased(own.asked, pod, tried[place])
+		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable || fitsSoon[place]
+	}, Name)
+	return isInVain, fitsSoon
 }
 
 // fitsOnceReleased says whether a pod will fit a node once all is released of the pods that are gone.

@@ -190,7 +190,9 @@ func TestANominatedPodKeepsToTheVictimsThatWereDecided(t *testing.T) {
 // Its units are free as soon as its kubelet has released them.
 func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 8, "uid-low", 0, 8))
+	w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 8, "uid-low", 0, 8), node("gpu-2", 1, "uid-elsewhere", 0, 16))
+	w.create("elsewhere", 16, priority(-5), on("gpu-2", "GPU-0", 16))
+	w.waitSeen("elsewhere", true)
 	for _, name := range []string{"gone", "low"} {
 		w.create(name, 8, on("gpu-1", "GPU-0", 8))
 		w.waitSeen(name, true)
@@ -200,15 +202,16 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 	w.delete("gone")
 	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
 	w.create("important", 8, priority(10))
-	if message := w.waitRefused("important"); !strings.HasSuffix(message, "preemption: 0/1 nodes are available: 1 "+
-		"Preemption is not helpful for scheduling.") {
+	if message := w.waitRefused("important"); !strings.HasSuffix(message, "until its node has released the units of pods that are gone") {
 		t.Error(message)
 	}
 	time.Sleep(2 * tickTime)
 	w.report(node("gpu-1", 1, "uid-low", 0, 8))
 	w.waitBound("important")
-	if w.pod("low") == nil {
-		t.Error("low was evicted in vain")
+	for _, name := range []string{"low", "elsewhere"} {
+		if w.pod(name) == nil {
+			t.Errorf("%s was evicted in vain", name)
+		}
 	}
 }
 

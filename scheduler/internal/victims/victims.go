@@ -7,7 +7,6 @@ package victims
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -22,6 +21,8 @@ type Pod struct {
 	Started  time.Time
 	// IsEnding says of a pod that it is being deleted already: that it goes costs nothing.
 	IsEnding bool
+	// isProtected says that a budget has to be overruled for it.
+	isProtected bool
 }
 
 // Protected says which of pods, evicted in this order, disruption budgets would not let go, by UID.
@@ -40,7 +41,7 @@ func Find(node *ledger.Node, request cards.Request, pods []Pod, protected Protec
 	left := slices.DeleteFunc(sorted(pods, compareImportance), func(pod Pod) bool { return pod.IsEnding })
 	chosen, found := search.sparing(left, protected)
 	if !found {
-		chosen, found = search.victims(search.withPriorities(left))
+		chosen, found = search.overruling(left, protected)
 	}
 	if !found {
 		return nil, false
@@ -58,23 +59,9 @@ type search struct {
 	kept map[string]bool
 }
 
-// protectedPriority is above all that Kubernetes has.
-const protectedPriority = math.MaxInt32
-
-// withPriorities returns pods, those as the most important ones that budgets protect.
-func (s *search) withPriorities(pods []Pod) []Pod {
-	raised := slices.Clone(pods)
-	for place := range raised {
-		if s.kept[raised[place].UID] {
-			raised[place].Priority = protectedPriority
-		}
-	}
-	return sorted(raised, compareImportance)
-}
-
-// protection returns 1 for a pod that withPriorities has raised.
-func protection(pod Pod) int {
-	if pod.Priority == protectedPriority {
+// protection is 1 for a pod for which a budget has to be overruled.
+func (p *Pod) protection() int {
+	if p.isProtected {
 		return 1
 	}
 	return 0
@@ -109,6 +96,28 @@ func (s *search) sparing(pods []Pod, protected Protected) ([]Pod, bool) {
 		maps.Copy(s.kept, kept)
 		left = slices.DeleteFunc(left, func(pod Pod) bool { return kept[pod.UID] })
 	}
+}
+
+// overruling returns the victims of which budgets protect the fewest; false where nothing helps. sparing has not asked about all of
+// those that are protected.
+func (s *search) overruling(pods []Pod, protected Protected) ([]Pod, bool) {
+	for {
+		chosen, found := s.victims(s.withProtection(pods))
+		before := len(s.kept)
+		maps.Copy(s.kept, protected(chosen))
+		if len(s.kept) == before {
+			return chosen, found
+		}
+	}
+}
+
+// withProtection returns pods, those as the most important ones that budgets protect.
+func (s *search) withProtection(pods []Pod) []Pod {
+	marked := slices.Clone(pods)
+	for place := range marked {
+		marked[place].isProtected = s.kept[marked[place].UID]
+	}
+	return sorted(marked, compareImportance)
 }
 
 // victims frees one card after the other, the cheapest first, until the request fits.
@@ -200,7 +209,7 @@ func fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) [
 		return nil
 	}
 	bySize := sorted(allowed, func(a, b Pod) int {
-		return cmp.Or(cmp.Compare(protection(a), protection(b)), cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
+		return cmp.Or(cmp.Compare(a.protection(), b.protection()), cmp.Compare(units(b.UID), units(a.UID)), compareImportance(a, b))
 	})
 	number := 1
 	for !enough(bySize[:number]) {
@@ -209,10 +218,10 @@ func fewest(pods []Pod, units func(uid string) int64, enough func([]Pod) bool) [
 	return lessImportant(withoutNeedless(bySize[:number], enough), allowed, enough)
 }
 
-// upToLeastPriority returns all pods up to the lowest priority that is enough.
+// upToLeastPriority returns all pods up to the lowest priority that is enough, or all where protected ones have to go.
 func upToLeastPriority(pods []Pod, enough func([]Pod) bool) []Pod {
 	for end := range pods {
-		isLast := end+1 == len(pods) || pods[end+1].Priority != pods[end].Priority
+		isLast := end+1 == len(pods) || !pods[end].isProtected && compareLevel(pods[end], pods[end+1]) != 0
 		if isLast && enough(pods[:end+1]) {
 			return pods[:end+1]
 		}
@@ -271,9 +280,13 @@ func contains(pods []Pod, uid string) bool {
 	return slices.ContainsFunc(pods, func(pod Pod) bool { return pod.UID == uid })
 }
 
-// compareImportance is negative where a is less important: a lower priority, or the same and begun later.
+// compareImportance is negative where a is less important: not protected, a lower priority, or the same and begun later.
 func compareImportance(a, b Pod) int {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Started.Compare(a.Started))
+	return cmp.Or(compareLevel(a, b), b.Started.Compare(a.Started))
+}
+
+func compareLevel(a, b Pod) int {
+	return cmp.Or(cmp.Compare(a.protection(), b.protection()), cmp.Compare(a.Priority, b.Priority))
 }
 
 func mostImportantFirst(pods []Pod) []Pod {
@@ -287,12 +300,12 @@ func sorted(pods []Pod, compare func(a, b Pod) int) []Pod {
 	return copied
 }
 
-// compareCost is negative where a costs less: the highest priority, how many are protected, how many there are, the sum of
+// compareCost is negative where a costs less: how many are protected, the highest priority, how many there are, the sum of
 // priorities, and when the first began.
 func compareCost(a, b []Pod) int {
 	first, second := costOf(a), costOf(b)
 	return cmp.Or(
-		cmp.Compare(first.highest, second.highest), cmp.Compare(first.protected, second.protected),
+		cmp.Compare(first.protected, second.protected), cmp.Compare(first.highest, second.highest),
 		cmp.Compare(len(a), len(b)), cmp.Compare(first.sum, second.sum), second.earliest.Compare(first.earliest),
 	)
 }
@@ -310,7 +323,7 @@ func costOf(pods []Pod) cost {
 	for _, pod := range pods {
 		found.highest = max(found.highest, pod.Priority)
 		found.sum += int64(pod.Priority)
-		found.protected += protection(pod)
+		found.protected += pod.protection()
 		if pod.Started.Before(found.earliest) {
 			found.earliest = pod.Started
 		}

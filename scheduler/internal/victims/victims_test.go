@@ -127,6 +127,25 @@ func TestOnACardWhereAProtectedPodHasToGoTheOthersStay(t *testing.T) {
 	}
 }
 
+func TestOfProtectedPodsTheLeastImportantOneGoes(t *testing.T) {
+	node := nodeOf(2, holds("strong", "GPU-0", 16), holds("weak", "GPU-1", 16))
+	got, _ := Find(node, asks("16"), []Pod{pod("strong", 5, 2), pod("weak", 0, 1)}, protects("strong", "weak"))
+	if !slices.Equal(got, []string{"weak"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// As long as large may not go either, nothing is enough, and nobody asks about small.
+func TestAProtectedPodStaysThatNobodyHasAskedAboutWhileNoBudgetWasOverruled(t *testing.T) {
+	node := nodeOf(1, holds("large", "GPU-0", 8), holds("small", "GPU-0", 2), holds("a", "GPU-0", 4), holds("b", "GPU-0", 2))
+	pods := []Pod{pod("large", 1, 1), pod("small", 0, 1), pod("a", 1, 1), pod("b", 0, 1)}
+	got, _ := Find(node, asks("12"), pods, protects("large", "small"))
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"a", "large"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestSeveralCardsAreFreedOneAfterTheOther(t *testing.T) {
 	slice := cards.Resource{Name: "gpushare.io/slice", Class: cards.Slice}
 	share := &sharenode.Node{Name: "a", Resources: []cards.Resource{slice}, Preempts: true}
