@@ -13,6 +13,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -223,7 +224,7 @@ func (c *core) dropShareNode(name string) {
 }
 
 // serve has a GPUShareNode come, change or go. A resource that others offer as well may be ours from then on, or no more: pods that
-// wait are tried again if they ask for something else than before.
+// are not bound are tried again if they ask for something else than before.
 func (c *core) serve(change func()) {
 	before := c.cluster.Resources()
 	change()
@@ -231,8 +232,9 @@ func (c *core) serve(change func()) {
 	if slices.Equal(before, now) {
 		return
 	}
-	c.soon.add(slices.DeleteFunc(c.waiting.All(), func(pod *v1.Pod) bool {
-		return cluster.Ask(pod, before).Key() == cluster.Ask(pod, now).Key()
+	pods, _ := c.pods.List(labels.Everything()) // a lister has no error of its own
+	c.soon.add(slices.DeleteFunc(pods, func(pod *v1.Pod) bool {
+		return pod.Spec.NodeName != "" || cluster.Ask(pod, before).Key() == cluster.Ask(pod, now).Key()
 	})...)
 }
 

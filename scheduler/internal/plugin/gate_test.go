@@ -147,6 +147,20 @@ func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
 	w.waitBound("a")
 }
 
+// A container may not ask for two of our resources. Others' card beside our memory is its own affair.
+func TestAPodThatNoNodeCouldTakeIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
+	t.Parallel()
+	const card = "nvidia.com/gpu"
+	others := node("gpu-2", 1)
+	others.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+	w := newWorld(t, node("gpu-1", 1), others)
+	w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+	w.create("a", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
+	w.waitRefused("a")
+	w.factory.core.dropShareNode("gpu-2")
+	w.waitBound("a")
+}
+
 func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))

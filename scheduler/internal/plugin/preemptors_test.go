@@ -247,6 +247,38 @@ func TestWhoWasWokenWhileOthersWereEvictedForItIsTriedAfterThat(t *testing.T) {
 	w.waitBound("important")
 }
 
+// Here processors are what is freed, of which nobody tells us.
+func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-other", 0, 16))
+	asksFor := func(cpu string) func(*v1.Pod) {
+		return func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
+	}
+	for _, name := range []string{"x", "y"} {
+		w.create(name, 0, asksFor("30"), func(pod *v1.Pod) { pod.Spec.NodeName = "gpu-1" })
+		w.waitSeen(name, true)
+	}
+	var once sync.Once
+	w.client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.(clienttesting.PatchAction).GetName()
+		if name == "important" {
+			return false, nil, nil
+		}
+		once.Do(func() {
+			w.eventually("its attempt has ended", func() bool { return w.pod("important").Status.NominatedNodeName != "" })
+			for _, one := range []string{"x", "y"} {
+				if err := w.client.Tracker().Delete(pods, "default", one); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(tickTime) // the scheduler has heard of it
+		})
+		return true, nil, apierrors.NewNotFound(pods.GroupResource(), name)
+	})
+	w.create("important", 4, priority(10), asksFor("60"))
+	w.waitBound("important")
+}
+
 // Its annotations leave no room for ours once it waits for the card of low.
 func TestNoCardIsKeptForAPodThatNoNodeCanTakeAnyMore(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,8 @@ const (
 // At rest is who was refused by us alone, once the API server shows why. Woken is who has been at rest for long, and a pod of
 // which nobody can see why it waits: the scheduler writes the reason once after an attempt, and does not repeat a write that
 // failed. While a pod's reason stays unseen, the pod is woken each time twice as late: where no status can be written, that
-// concerns all pods that wait, and new pods would queue behind their attempts.
+// concerns all pods that wait, and new pods would queue behind their attempts. So is a nominated pod: the scheduler drops what
+// wakes it while others are evicted for it, and of what those free besides cards nobody tells us.
 func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -31,23 +32,18 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 		case one.isAtRest && one.rounds%maxRestRounds == 0:
 			woken = append(woken, one.pod)
 		case one.refusedBy == nil || one.rounds != explainRounds<<one.doublings:
-		case !scheduler.IsExplained(one.pod):
+		case !scheduler.IsExplained(one.pod) || scheduler.NominatedNode(one.pod) != "":
 			one.doublings = min(one.doublings+1, maxDoublings)
 			woken = append(woken, one.pod)
 		default:
 			one.doublings = 0
-			if one.mayRest(scheduler) {
+			if one.isForCardsAlone && !one.isWokenToEvict { // whoever is woken to evict others is reached through the scheduler
 				one.isAtRest = true
 				resting = append(resting, one.pod)
 			}
 		}
 	}
 	return woken, resting
-}
-
-// mayRest is false where others evict pods for it: they reach it through the scheduler.
-func (e *entry) mayRest(scheduler Scheduler) bool {
-	return e.isForCardsAlone && !e.isWokenToEvict && scheduler.NominatedNode(e.pod) == ""
 }
 
 // IsAtRest says whether the scheduler need not look at a pod: it was not tried since Rest said so.

@@ -90,11 +90,18 @@ func TestAPodThatWeAloneRefusedIsAtRestOnceItsReasonIsSeen(t *testing.T) {
 	expect(t, "its reason is seen", resting, "a")
 }
 
-func TestAPodForWhichOthersAreEvictedIsNotAtRest(t *testing.T) {
+func TestAPodForWhichOthersAreEvictedIsNotAtRestAndIsTriedEverMoreRarely(t *testing.T) {
 	w := newRefusedAlone("a")
 	w.nominated["a"] = "gpu-1"
-	_, resting := w.rounds(2 * explainRounds)
-	expect(t, "it is nominated", resting)
+	for _, rounds := range []int{explainRounds, 2 * explainRounds, 4 * explainRounds} {
+		woken, resting := w.rounds(rounds - 1)
+		expect(t, "those may end soon", append(woken, resting...))
+		woken, resting = w.rounds(1)
+		expect(t, "it is not tried for long", woken, "a")
+		expect(t, "it is nominated", resting)
+		w.try(pod("a", "16", 10))
+		w.pods.ForCardsAlone("a")
+	}
 }
 
 func TestAPodAtRestIsTriedEveryFiveMinutes(t *testing.T) {

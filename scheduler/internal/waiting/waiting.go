@@ -213,17 +213,6 @@ func (p *Pods) Len() int {
 	return len(p.pods)
 }
 
-// All returns the pods that wait.
-func (p *Pods) All() []*v1.Pod {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	pods := make([]*v1.Pod, 0, len(p.pods))
-	for _, one := range p.pods {
-		pods = append(pods, one.pod)
-	}
-	return pods
-}
-
 // Nodes is what is known of the nodes when one has changed.
 type Nodes interface {
 	// Known returns what a node offers now.
