@@ -160,7 +160,7 @@ func TestNobodyHoldsWhatHeDoesNotUse(t *testing.T) {
 		t.Errorf("error %v, %d writes", err, server.writes)
 	}
 	if _, err := d.ask(); err == nil {
-		t.Error("it is held without that it was taken")
+		t.Error("it is held although nobody took it")
 	}
 }
 
@@ -339,7 +339,7 @@ func TestALostAnswer(t *testing.T) {
 	a, b := newDesk(t, server, "a"), newDesk(t, server, "b")
 	server.after = func() error { return errors.New("connection reset") }
 	if _, err := a.take(); err == nil {
-		t.Error("held without that it is known")
+		t.Error("it is held although nobody knows of it")
 	}
 	if _, err := b.take(); err == nil {
 		t.Error("held by two")

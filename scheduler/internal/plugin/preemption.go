@@ -54,7 +54,7 @@ func (p *Plugin) PostFilter(
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// waitsFor has a pod wait for a node without that anybody else goes.
+// waitsFor has a pod wait for a node; nobody is evicted.
 func waitsFor(node string) (*fwk.PostFilterResult, *fwk.Status) {
 	kept := &fwk.NominatingInfo{NominatedNodeName: node, NominatingMode: fwk.ModeOverride}
 	return &fwk.PostFilterResult{NominatingInfo: kept}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
@@ -205,8 +205,8 @@ func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
 	})
 }
 
-// isBeingReleased says whether a pod will fit a node without that anybody else goes. Once nothing more is released there, it does
-// not where others that are nominated for the node leave no room: two of them would keep each other away for ever.
+// isBeingReleased says whether a pod will fit a node although nobody else is evicted. Once nothing more is released there, it does
+// not fit where others that are nominated for the node leave no room: two of them would keep each other away for ever.
 func (p *Plugin) isBeingReleased(asked *cluster.Asked, pod *v1.Pod, name string) bool {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
 	if err != nil {

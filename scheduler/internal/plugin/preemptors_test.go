@@ -247,7 +247,7 @@ func TestWhoWasWokenWhileOthersWereEvictedForItIsTriedAfterThat(t *testing.T) {
 	w.waitBound("important")
 }
 
-// Here processors are what is freed, of which nobody tells us.
+// Processors are freed here, and no event of them reaches the waker.
 func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-other", 0, 16))
