@@ -21,9 +21,9 @@ const (
 // At rest is who was refused by us alone, once the API server shows why. Woken is who has been at rest for long, and a pod of
 // which nobody can see why it waits: the scheduler writes the reason once after an attempt, and does not repeat a write that
 // failed. While a pod's reason stays unseen, the pod is woken each time twice as late: where no status can be written, that
-// concerns all pods that wait, and new pods would queue behind their attempts. A nominated pod is woken
-// at the same intervals: the scheduler drops what wakes it while others are evicted for it, and no event says what those free
-// besides cards.
+// concerns all pods that wait, and new pods would queue behind their attempts. A nominated pod is woken at the
+// same intervals: the scheduler drops what wakes it while others are evicted for it, and no event says what those free besides
+// cards.
 func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
