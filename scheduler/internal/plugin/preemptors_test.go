@@ -265,7 +265,7 @@ func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *te
 			return false, nil, nil
 		}
 		once.Do(func() {
-			w.eventually("its attempt has ended", func() bool { return w.pod("important").Status.NominatedNodeName != "" })
+			w.eventually("its attempt has ended", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
 			for _, one := range []string{"x", "y"} {
 				if err := w.client.Tracker().Delete(pods, "default", one); err != nil {
 					t.Error(err)
