@@ -1,17 +1,20 @@
 """The last policy goes, and nothing of ours may be left (I7)."""
 
-from collections.abc import Iterator, Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
 from chaos.world import World
 from gpushare_cli.gather.cluster import read_traces
 from gpushare_core.api.share_node import ISOLATION_FOLDER
-from gpushare_core.residue import HostFile, residue
+from gpushare_core.residue import KUBELET_SECONDS, HostFile, Residue, residue
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
 SECONDS = 240.0
+LOOK_SECONDS = 1.0
 WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes", ISOLATION_FOLDER)
 
 
@@ -30,10 +33,29 @@ async def take_back(world: World, findings: Findings) -> None:
 
 async def _left(world: World) -> list[str]:
     """The auditor's rules for objects and workers; control planes byte by byte."""
-    objects = [_without_capacity(trace) for trace in await read_traces(world.client)]
-    found = residue(objects, await world.thread(_worker_files, world))
+    found = await lasting(lambda: _residue(world))
     files = differing_files(world.before, await world.thread(world.control_plane_files))
     return [*(f"{trace.where}: {trace.sentence}" for trace in found), *files]
+
+
+async def lasting(
+    look: Callable[[], Awaitable[list[Residue]]],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> list[Residue]:
+    """Returns what ``look`` finds once nothing of it passes any more, or the time for that is over: the
+    garbage collector of a busy cluster finds the pods of a deleted Job after many seconds."""
+    until, found = clock() + KUBELET_SECONDS, await look()
+    while any(left.passes for left in found) and clock() < until:
+        await sleep(LOOK_SECONDS)
+        found = await look()
+    return found
+
+
+async def _residue(world: World) -> list[Residue]:
+    objects = [_without_capacity(trace) for trace in await read_traces(world.client)]
+    return residue(objects, await world.thread(_worker_files, world))
 
 
 def _without_capacity(item: Json) -> Json:

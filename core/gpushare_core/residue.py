@@ -42,6 +42,9 @@ KUBELET_SECONDS = 300
 """For so long a kubelet keeps the capacity of a device plugin that has gone. Source:
 ``endpointStopGracePeriod`` of its device manager."""
 
+JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
+"""On the pods of a Job until its controller has counted them. Source: KEP-2307."""
+
 KEPT_FILES = ("etc/gpushare/", "var/log/")
 """Beginnings of paths on a host that may stay."""
 
@@ -205,9 +208,9 @@ def _of_pod(item: Json) -> Iterator[str]:
 
 def _goes_by_itself(metadata: Json) -> bool:
     """Whether Kubernetes deletes the pod some seconds after what made it: the garbage collector finds a pod
-    by its owner, and a kubelet stops it first."""
+    by its owner, and a kubelet stops it first. The Job controller removes its own finalizer."""
     is_going = "deletionTimestamp" in metadata or bool(metadata.get("ownerReferences"))
-    return is_going and not metadata.get("finalizers")
+    return is_going and not {*(metadata.get("finalizers") or ())} - {JOB_FINALIZER}
 
 
 def _of_made_object(item: Json) -> Iterator[str]:

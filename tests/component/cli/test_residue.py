@@ -174,6 +174,11 @@ async def test_what_does_not_go_by_itself_is_told_at_once() -> None:
     [
         pytest.param({"ownerReferences": [{"kind": "Job"}]}, True, id="its Job is deleted first"),
         pytest.param({"deletionTimestamp": "2026-11-26T10:00:00Z"}, True, id="it is stopped"),
+        pytest.param(
+            {"deletionTimestamp": "2026-11-26T10:00:00Z", "finalizers": ["batch.kubernetes.io/job-tracking"]},
+            True,
+            id="the Job controller has to count it",
+        ),
         pytest.param({}, False, id="orphaned"),
         pytest.param(
             {"deletionTimestamp": "2026-11-26T10:00:00Z", "finalizers": ["example.org/keep"]},

@@ -16,7 +16,7 @@ from gpushare_core.text import yaml_edit
 from gpushare_core.text.yaml_edit import YamlEditError, YamlPath
 
 SECONDS = 10.0
-"""Of a slow and busy machine; without bounds it would be hours."""
+"""Of processor time on a slow machine; without bounds it would be hours."""
 PATHS: tuple[YamlPath, ...] = (
     (),
     ("spec", "containers", 0, "command"),
@@ -56,10 +56,10 @@ def test_a_tag_that_fits_no_value_is_refused_with_a_reason(tag: str) -> None:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_is_long_or_grows_is_refused_at_once(name: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with pytest.raises(YamlEditError):
         yaml_edit.documents(BOMBS[name])
-    assert time.perf_counter() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
 
 
 EDITS = (
