@@ -226,7 +226,7 @@ class Terminal:
         self.text = ""
 
     def await_text(self, text: str) -> None:
-        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), timeout=60, interval=0.05)
+        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), interval=0.05)
 
     def read(self) -> str:
         with suppress(BlockingIOError):
@@ -262,7 +262,7 @@ def test_a_plugin_that_hangs_is_ended_by_an_interruption(server: dict[str, Any],
     process = int(terminal.text.split()[0])
     terminal.type("\x03")
     assert terminal.status() == ExitStatus.INTERRUPTED
-    wait_until("the plugin has ended", lambda: not runs(process), timeout=60)
+    wait_until("the plugin has ended", lambda: not runs(process))
 
 
 def runs(process: int) -> bool:
