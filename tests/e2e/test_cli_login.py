@@ -97,7 +97,7 @@ async def _whoami(login: ClusterLogin) -> Any:
 
 def of_kubectl(cluster: LocalCluster, environment: dict[str, str], *arguments: str) -> Any:
     command = [str(cluster.binary.kubectl), *arguments, "-o", "json"]
-    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=120))
+    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=240))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_server_namespace_and_user_are_those_of_kubectl(
 def gpushare(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [PROGRAM, *arguments, "--kubeconfig", config]
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -238,7 +238,7 @@ class Terminal:
         os.write(self.file, text.encode())
 
     def status(self) -> int:
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(timeout=240)
         self.read()
         os.close(self.file)
         os.close(self._end)

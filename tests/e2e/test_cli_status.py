@@ -151,7 +151,7 @@ def test_who_may_read_policies_alone_is_told_what_is_unknown(cluster: LocalClust
     assert "Traceback" not in done.stderr
 
 
-def read_until(terminal: int, holds: Callable[[bytes], bool], *, seconds: float = 60.0) -> bytes:
+def read_until(terminal: int, holds: Callable[[bytes], bool], *, seconds: float = 240.0) -> bytes:
     seen, deadline = b"", time.monotonic() + seconds
     while not holds(seen):
         readable, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
@@ -177,7 +177,7 @@ def test_watching_redraws_a_terminal_and_ends_with_ctrl_c(cluster: LocalCluster)
     try:
         seen = read_until(master, lambda seen: seen.count(b"gpushare is well") >= 3)
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(timeout=60) == 130
+        assert watching.wait(timeout=240) == 130
         seen += read_until(master, lambda seen: b"\x1b[?1049l" in seen)
     finally:
         watching.kill()
@@ -197,7 +197,7 @@ def test_a_reader_that_leaves_ends_a_watch_quietly(cluster: LocalCluster) -> Non
         assert watching.stderr is not None
         assert watching.stdout.readline() == "{\n"
         watching.stdout.close()
-        assert watching.wait(timeout=60) == 141
+        assert watching.wait(timeout=240) == 141
         assert watching.stderr.read() == ""
 
 
