@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from chaos.alarms import alarms, needless_writes
 from chaos.background import background
+from chaos.deadlines import DEADLINES, Deadlines
 from chaos.findings import Finding, Findings
 from chaos.model.census import Census, idle_cluster, lost_pods
 from chaos.model.room import node_with_room
@@ -20,12 +21,6 @@ from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, pods
 from gpushare_core.text.json_object import Json
 
-ROOM_SECONDS = 60.0
-"""kube-scheduler tries an unschedulable pod again after 10 s of backoff at most, or when something changes.
-"""
-
-ALARM_SECONDS = 45.0
-"""Operators read what others have written; they report the end of a difference at their next round."""
 WRITING_SECONDS = 6.0
 SCHEDULERS = ("default-scheduler", DEDICATED_SCHEDULER)
 """Of pods that are to be placed."""
@@ -34,10 +29,13 @@ SCHEDULERS = ("default-scheduler", DEDICATED_SCHEDULER)
 class Expectations:
     """Of one world; ``following`` keeps the census."""
 
-    def __init__(self, world: World, *, findings: Findings, record: Record) -> None:
+    def __init__(
+        self, world: World, *, findings: Findings, record: Record, deadlines: Deadlines = DEADLINES
+    ) -> None:
         self._world = world
         self._findings = findings
         self._record = record
+        self._deadlines = deadlines
         self._census = Census()
 
     @asynccontextmanager
@@ -62,7 +60,7 @@ class Expectations:
         """Waits for those that have room to run, or reports them."""
         begun = time.monotonic()
         while waiting := await self._waiting_with_room():
-            if time.monotonic() - begun > ROOM_SECONDS:
+            if time.monotonic() - begun > self._deadlines.room:
                 for sentence in waiting:
                     self._findings.add(Finding(rule="model", sentence=sentence))
                 return
@@ -77,7 +75,7 @@ class Expectations:
         """Waits until our own conditions also say that all books agree. Call it when they do."""
         begun = time.monotonic()
         while told := await self._alarms():
-            if time.monotonic() - begun > ALARM_SECONDS:
+            if time.monotonic() - begun > self._deadlines.alarm:
                 for sentence in told:
                     self._findings.add(Finding(rule="alarm", sentence=sentence))
                 return

@@ -11,12 +11,13 @@ from pathlib import Path
 from chaos.audit.auditor import Auditor
 from chaos.audit.gather import Gatherer
 from chaos.background import background
+from chaos.deadlines import DEADLINES, Deadlines
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.footprint import Footprint
 from chaos.plan.history import Step
 from chaos.record import Record
-from chaos.runner import DEADLINES, Deadlines, Runner
+from chaos.runner import Runner
 from chaos.teardown import take_back
 from chaos.traffic import Traffic
 from chaos.verdict import verdict
@@ -85,7 +86,9 @@ async def _on_a_cluster(
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     async with started(folder, outcome.engine) as world, Gatherer(world) as gatherer:
         auditor = Auditor(gatherer, outcome.findings.add)
-        expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
+        expectations = Expectations(
+            world, findings=outcome.findings, record=outcome.record, deadlines=deadlines
+        )
         runner = Runner(
             world,
             auditor,
@@ -99,17 +102,23 @@ async def _on_a_cluster(
         say(f"ready after {time.monotonic() - begun:.0f} s")
         outcome.record.recoveries.clear()
         async with expectations.following():
-            await _play(steps, world, runner, auditor, outcome)
+            traffic = Traffic(world.client, outcome.findings.add, longest_wait=deadlines.ordinary)
+            await _play(steps, world, runner, auditor, traffic, outcome)
         if keep and outcome.findings.all:
             say(f"the cluster stays up until Ctrl-C: export KUBECONFIG={world.cluster.kubeconfig}")
             await asyncio.Event().wait()
 
 
 async def _play(
-    steps: Sequence[Step], world: World, runner: Runner, auditor: Auditor, outcome: Outcome
+    steps: Sequence[Step],
+    world: World,
+    runner: Runner,
+    auditor: Auditor,
+    traffic: Traffic,
+    outcome: Outcome,
 ) -> None:
     report = outcome.findings.add
-    traffic, footprint, begun = Traffic(world.client, report), Footprint(), time.monotonic()
+    footprint, begun = Footprint(), time.monotonic()
     outcome.memory = footprint.memory
     measuring = background(footprint.watch(world), name="who measures memory", report=report)
     try:

@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.advice import end_pods_without_units
 from chaos.audit.auditor import Auditor
+from chaos.deadlines import DEADLINES, Deadlines
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.operation import BreachError, Fault, NothingHitError
@@ -21,29 +21,6 @@ from gpushare_localcluster.errors import LocalClusterError
 
 THOROUGH = 5
 """Rounds after which waiting pods are checked, as at the end: that takes longer than comparing all books."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
-    """In seconds."""
-
-    quiet: float = 240.0
-    """For programs to serve again and pods to run: after that something hangs."""
-    agreement: float = 5.0
-    """From quiet on, until all books have to agree (I3)."""
-    standing: float = 10.0
-    """Quiet moments, with others in between, in which the same difference may exist."""
-    patience: float = 60.0
-    """How long the books are read on: the finding then says how late they agreed."""
-    operation: float = 90.0
-    """For one operation, most of which are one call."""
-    healing: float = 240.0
-    """For one fault: what was deleted has to be gone before it comes again."""
-
-
-DEADLINES = Deadlines()
-
-
 RESTFUL = 25
 """Rounds after which nothing is done for a while, as at the end: any writes are then counted."""
 PAUSE = 0.2

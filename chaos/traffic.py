@@ -1,12 +1,14 @@
 """Ordinary pods all the time, and how long each waited for its node (I6)."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from chaos.background import background
+from chaos.deadlines import DEADLINES
 from chaos.findings import Finding
 from chaos.quiet import SINK, condition
 from gpushare_core.kube.client import KubeClient
@@ -18,11 +20,6 @@ from gpushare_core.text.json_object import Json
 INTERVAL = 1.0
 """Seconds between two pods."""
 NAMESPACE = "ordinary"
-PATIENCE = 90.0
-"""Seconds for the last ones."""
-LONGEST = 45.0
-"""Seconds that no pod may wait: a lost leader leaves its Lease for 15 s, and its successor may do the same.
-"""
 
 
 @dataclass(slots=True)
@@ -36,8 +33,12 @@ class Traffic:
     client: KubeClient
     report: Callable[[Finding], None]
     """Called for pods that wait longer than the limit, and for what keeps pods from being watched."""
+    longest_wait: float = DEADLINES.ordinary
+    """Seconds that no pod may wait."""
     created: dict[str, float] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
+    _bound: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    """Names of pods to delete."""
     _blocked: bool = False
     """Whether it is told already that pods wait."""
 
@@ -58,7 +59,10 @@ class Traffic:
         nodes."""
         await self.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         await self.client.create(NODES, sink_node())
-        async with background(self._follow(), name="who follows ordinary pods", report=self.report):
+        async with (
+            background(self._follow(), name="who follows ordinary pods", report=self.report),
+            background(self._delete_bound(), name="who deletes ordinary pods", report=self.report),
+        ):
             async with background(self._create(), name="who creates ordinary pods", report=self.report):
                 yield
             await self._drain()
@@ -79,14 +83,15 @@ class Traffic:
     def look(self) -> None:
         """Reports the pod that has waited longest, once for each time that pods are stuck."""
         now = time.monotonic()
-        slow = [name for name in self.waiting if now - self.created[name] > LONGEST]
+        slow = [name for name in self.waiting if now - self.created[name] > self.longest_wait]
         if slow and not self._blocked:
             name = min(slow, key=lambda name: self.created[name])
             self.report(
                 Finding(
                     rule="I6",
-                    sentence=f"ordinary pod {name} has waited for a node for more than {LONGEST:g} s:"
-                    " kube-scheduler does not serve; see its logs of both control planes",
+                    sentence=f"ordinary pod {name} has waited for a node for more than"
+                    f" {self.longest_wait:g} s: kube-scheduler does not serve; see its logs of both"
+                    " control planes",
                 )
             )
         self._blocked = bool(slow)
@@ -97,16 +102,18 @@ class Traffic:
                 name = pod["metadata"]["name"]
                 if name not in self.waited and condition(pod, "PodScheduled").get("status") == "True":
                     self.waited[name] = time.monotonic() - self.created.setdefault(name, time.monotonic())
-                    await self._delete(name)
+                    self._bound.put_nowait(name)
 
-    async def _delete(self, name: str) -> None:
-        try:
-            await self.client.delete(f"{pods(NAMESPACE)}/{name}")
-        except (ApiError, UnreachableError):
-            return
+    async def _delete_bound(self) -> None:
+        """Beside the watch: a slow answer does not make other pods look as if they waited."""
+        while True:
+            name = await self._bound.get()
+            with contextlib.suppress(ApiError, UnreachableError):
+                await self.client.delete(f"{pods(NAMESPACE)}/{name}")
 
     async def _drain(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        """The last ones may wait as long as any other, and once more where that is reported already."""
+        deadline = time.monotonic() + 2 * self.longest_wait
         while self.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 

@@ -9,7 +9,7 @@ from gpushare_localcluster.cluster import LocalCluster
 
 COLUMNS = 76
 """Of what it prints: a page of 80 without the indentation of the demo's console."""
-SECONDS = 120.0
+SECONDS = 240.0
 ANSWERS = (0, 1)
 """Exit statuses: all is well, or the answer is no."""
 

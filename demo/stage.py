@@ -38,7 +38,7 @@ class Stage:
 
     def wait_for(self, name: str) -> Placement:
         """Waits until the pod runs; shows its cards."""
-        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=240s")
         place = placement(self.read("pod", name))
         cards = "card" if len(place.cards) == 1 else "cards"
         self.say(f"{name}: running on {place.node}, {cards} {', '.join(place.cards)}")
@@ -48,7 +48,7 @@ class Stage:
     def refuse(self, name: str, resource: str, amount: int, *, reason: str) -> None:
         """Creates a pod that fits nowhere and waits until an event says ``reason``."""
         self.create(pod(name, resource, amount))
-        self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=240s")
         events = ("get", "events", "--field-selector", f"involvedObject.name={name}")
         columns = ("-o", "custom-columns=REASON:.reason,MESSAGE:.message")
         message = wait_until(
@@ -61,7 +61,7 @@ class Stage:
 
     def end(self, name: str) -> None:
         """Deletes the pod and waits until it is gone."""
-        self.show(f"delete pod {name}", "delete", "pod", name, "--timeout=60s")
+        self.show(f"delete pod {name}", "delete", "pod", name, "--timeout=240s")
 
     def wait_for_node(self, kind: str, wanted: dict[str, int]) -> None:
         """Waits until ``kind`` (capacity or allocatable) of the worker equals ``wanted``."""

@@ -15,7 +15,7 @@ MANIFESTS = ROOT / "config" / "local-cluster"
 """``manifests/`` with one operator."""
 CONTROL_PLANE = "control-plane-1"
 SCHEDULER_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-READY_SECONDS = 180.0
+READY_SECONDS = 480.0
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Demo:
         self.stage.step("Installing from manifests/")
         self.stage.kubectl("apply", "-k", str(MANIFESTS))
         self.stage.kubectl(
-            "rollout", "status", "deployment/gpushare-operator", "-n", "gpushare-system", "--timeout=120s"
+            "rollout", "status", "deployment/gpushare-operator", "-n", "gpushare-system", "--timeout=240s"
         )
 
     def apply_policy(self) -> None:
@@ -72,7 +72,7 @@ class Demo:
         show = self.stage.show
         self.stage.step("Undo: deleting the policy")
         self.stage.ask("undo", "--dry-run")
-        show("delete gpusharepolicy default", "delete", "gpusharepolicy", "default", "--timeout=180s")
+        show("delete gpusharepolicy default", "delete", "gpusharepolicy", "default", "--timeout=240s")
         show("get gpusharenodes", "get", "gpusharenodes")
         show("get nodes -l gpushare.io/policy", "get", "nodes", "-l", "gpushare.io/policy")
         show("get daemonsets -n gpushare-system", "get", "daemonsets", "-n", "gpushare-system")

@@ -13,7 +13,7 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 
 NODE_LEASES = "kube-node-lease"
-PATIENCE = 75.0
+PATIENCE = 200.0
 """Seconds: a kubelet that starts while the API server is away retries with growing delays."""
 INTERVAL = 0.3
 

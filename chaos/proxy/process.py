@@ -22,8 +22,8 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.process.clock import utc_now
 from gpushare_localcluster.cluster import API_ADDRESS, API_PORT, SERVICE_ADDRESS, LocalCluster
 
-START_SECONDS = 30.0
-COMMAND_SECONDS = 15.0
+START_SECONDS = 120.0
+COMMAND_SECONDS = 60.0
 
 
 class ProxyGoneError(Exception):

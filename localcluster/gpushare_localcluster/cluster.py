@@ -30,7 +30,7 @@ from gpushare_localcluster.supervisor_client import (
 from gpushare_localcluster.waiting import wait_until
 
 # For a machine that starts and ends several clusters at once.
-READY_SECONDS, STOP_SECONDS = 240.0, 120.0
+READY_SECONDS, STOP_SECONDS = 480.0, 240.0
 LOG_LINES = 30
 TOO_MANY_FILES = "too many open files"
 TOO_MANY_FILES_ADVICE = (

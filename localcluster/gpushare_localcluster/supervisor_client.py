@@ -10,8 +10,8 @@ from typing import Any
 
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 
-# Longer than the supervisor waits for a node to shut down.
-TIMEOUT_SECONDS = 60.0
+# Much longer than the supervisor waits for a node to shut down: the machine may be busy.
+TIMEOUT_SECONDS = 180.0
 # The apiserver and the controller manager end, one after the other, and come again.
 UPGRADE_SECONDS = 300.0
 

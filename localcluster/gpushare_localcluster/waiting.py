@@ -13,7 +13,7 @@ def wait_until(
     what: str,
     probe: Callable[[], T],
     *,
-    timeout: float = 90.0,
+    timeout: float = 240.0,
     interval: float = 0.1,
     explain: Callable[[], str] = lambda: "",
 ) -> T:

@@ -58,7 +58,7 @@ class OwnProxy:
         serving = self._serve(started, ended)
         thread = threading.Thread(target=lambda: self._loop.run_until_complete(serving), daemon=True)
         thread.start()
-        assert started.wait(60), "the proxy does not start"
+        assert started.wait(240), "the proxy does not start"
         try:
             yield self
         finally:

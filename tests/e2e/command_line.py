@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 def gpushare(
-    cluster: LocalCluster, *arguments: str, seconds: float = 180.0, stdin: str | None = None
+    cluster: LocalCluster, *arguments: str, seconds: float = 260.0, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(cluster, *arguments),
@@ -34,7 +34,7 @@ def gpushare(
 
 
 @contextmanager
-def served_page(cluster: LocalCluster, *, seconds: float = 60.0) -> Iterator[str]:
+def served_page(cluster: LocalCluster, *, seconds: float = 240.0) -> Iterator[str]:
     """Yields the address that ``kubectl gpushare web`` prints, and presses Ctrl-C afterwards."""
     with subprocess.Popen(
         command(cluster, "web"),

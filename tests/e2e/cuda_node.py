@@ -184,7 +184,7 @@ class Users:
             log = self.cluster.kubectl("logs", name, "-n", self.namespace)
             return "total" in log
 
-        wait_until(f"{name} has asked for all", is_done, timeout=120, interval=0.2, explain=lambda: log)
+        wait_until(f"{name} has asked for all", is_done, interval=0.2, explain=lambda: log)
         return log
 
     def exec(self, name: str, *requests: str) -> str:

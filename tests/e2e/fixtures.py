@@ -9,6 +9,7 @@ from tests.e2e.books import read_books
 from tests.e2e.connection import Connection
 from tests.e2e.observe import PATIENCE, PODS, SHARE_NODES, Json, get, watch_until
 from tests.e2e.product import Product, policy
+from tests.e2e.workloads import create_namespace
 
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kubernetes_minors import KubernetesMinor, engine_minor
@@ -72,7 +73,7 @@ def namespace(cluster: LocalCluster) -> Iterator[str]:
 def own_namespace(cluster: LocalCluster) -> Iterator[str]:
     """As the fixture ``namespace``, for those that live longer than a test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", name)
+    create_namespace(cluster, name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
     # Nobody makes new ones any more, and Kubernetes itself would begin with the pods five seconds later.

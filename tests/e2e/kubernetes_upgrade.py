@@ -14,7 +14,7 @@ from tests.e2e.holdings import holdings
 from tests.e2e.observe import NODES, PODS, Json, get, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, named
-from tests.e2e.workloads import MEMORY, create, pod
+from tests.e2e.workloads import MEMORY, create, create_namespace, pod
 
 from gpushare_core.audit.auditor import differences
 from gpushare_core.process.version import VERSION
@@ -91,7 +91,6 @@ class KubernetesUpgrade:
                 for node in nodes
             ),
             what=f"the kubelet {minor.version} of {name} has {units} {MEMORY}",
-            seconds=120,
             describe=lambda nodes: [node["status"] for node in nodes if named(node, name)],
         )
 
@@ -116,7 +115,6 @@ class KubernetesUpgrade:
             PODS.format(namespace="kube-system"),
             lambda pods: any(named(each, f"kube-scheduler-{CONTROL_PLANE}") and fits(each) for each in pods),
             what=f"kube-scheduler {self.present.version}, is_ours={is_ours}",
-            seconds=180,
             describe=lambda pods: [(each["spec"]["containers"], each["status"]) for each in pods],
         )
 
@@ -130,7 +128,6 @@ class KubernetesUpgrade:
             PODS.format(namespace=self.namespace),
             lambda pods: any(named(each, name) and is_running(each) for each in pods),
             what=f"pod {name} runs",
-            seconds=120,
             describe=lambda pods: [each["status"] for each in pods],
         )
         self.check(new=name)
@@ -147,7 +144,6 @@ class KubernetesUpgrade:
         wait_until(
             "the auditor finds nothing",
             lambda: not differences(read_cluster(self.cluster)),
-            timeout=60,
             interval=0.5,
             explain=lambda: "; ".join(map(str, differences(read_cluster(self.cluster)))),
         )
@@ -190,5 +186,5 @@ def upgraded(folder: Path, path: Sequence[Minor], flags: Sequence[str] = ()) -> 
         running.wait_ready()
         product = Product(running)
         product.install()
-        running.kubectl("create", "namespace", "test-upgrade")  # the cluster ends with the test
+        create_namespace(running, "test-upgrade")  # the cluster ends with the test
         yield KubernetesUpgrade(product, "test-upgrade", path, present=path[0])

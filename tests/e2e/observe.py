@@ -24,8 +24,9 @@ State = dict[str, Json]
 """``namespace/name`` -> object."""
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
-PATIENCE = 120.0
-"""Seconds for what promises no time: five clusters start, and are restarted, on two cores."""
+PATIENCE = 240.0
+"""Seconds for what promises no time: five clusters start, and are restarted, on two slow cores. What never
+comes costs a failing test as much, and nobody else anything."""
 
 
 def watch_until(

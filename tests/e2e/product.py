@@ -67,7 +67,9 @@ class Product:
 
     def delete(self, policy: str, *, seconds: float = 240.0) -> None:
         """Delete the policy and wait until everything was taken back."""
-        self.cluster.kubectl("delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s")
+        self.cluster.kubectl(
+            "delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s", timeout=seconds + 20
+        )
 
     def share_node(self, name: str, holds: Any, *, what: str, seconds: float = PATIENCE) -> Json:
         """Wait until ``holds`` is true of the GPUShareNode ``name``, and return it."""

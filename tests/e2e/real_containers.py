@@ -23,7 +23,7 @@ def real_cluster(
     containerd = Containerd(runtime=runtime or ensure_runtime(report=to_stderr), images=images)
     with LocalCluster(folder) as running:
         running.start(ClusterConfig(nodes=ClusterConfig.of_size(workers=1).nodes, containerd=containerd))
-        running.wait_ready(240)
+        running.wait_ready()
         yield running
 
 

@@ -79,7 +79,7 @@ async def serve(plugin: Plugin) -> None:
             response_deserializer=api.Empty.FromString,
         )
         named = api.RegisterRequest(version="v1beta1", endpoint=SOCKET.name, resource_name=RESOURCE)
-        await register(named, timeout=60)
+        await register(named, timeout=240)
     sys.stdout.write("registered\n")
     sys.stdout.flush()
     await asyncio.to_thread(os.read, sys.stdin.fileno(), 1)

@@ -7,7 +7,7 @@ from gpushare_localcluster.waiting import wait_until
 
 def await_right(cluster: LocalCluster, *question: str) -> None:
     """Wait until it may be done. ``question``: as ``kubectl auth can-i`` has it."""
-    wait_until(f"may {' '.join(question)}", lambda: may(cluster, *question), timeout=60, interval=0.2)
+    wait_until(f"may {' '.join(question)}", lambda: may(cluster, *question), interval=0.2)
 
 
 def may(cluster: LocalCluster, *question: str) -> bool:

@@ -131,14 +131,14 @@ def policy_without_operator(cluster: LocalCluster, **metadata: Any) -> Iterator[
     pods = ("pods", "-l", "app.kubernetes.io/component=operator", "-n", SYSTEM)
     try:
         cluster.kubectl(*scale, "--replicas=0")
-        cluster.kubectl(*rollout, "--timeout=180s")
-        cluster.kubectl("wait", "--for=delete", *pods, "--timeout=180s")
+        cluster.kubectl(*rollout, "--timeout=240s")
+        cluster.kubectl("wait", "--for=delete", *pods, "--timeout=240s")
         made(cluster, {**kind, "metadata": {"name": "away", **metadata}, "spec": {"nodes": [rule]}})
         yield
     finally:
         cluster.kubectl("delete", "gsp", "away", "--ignore-not-found")
         cluster.kubectl(*scale, "--replicas=1")
-        cluster.kubectl(*rollout, "--timeout=180s")
+        cluster.kubectl(*rollout, "--timeout=240s")
 
 
 @pytest.fixture(scope="module")

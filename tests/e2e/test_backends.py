@@ -169,7 +169,6 @@ def await_text(cluster: LocalCluster, text: str, *, what: str) -> None:
     wait_until(
         what,
         lambda: configured(cluster) == {KEY: text},
-        timeout=90,
         interval=0.5,
         explain=lambda: str(configured(cluster)),
     )
@@ -237,7 +236,6 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
         PODS.format(namespace=VOLCANO_SYSTEM),
         lambda pods: any(is_running(pod) for pod in pods),
         what="Volcano's scheduler runs",
-        seconds=180,
         describe=lambda pods: [pod["status"] for pod in pods],
     )
     await_log(cluster, "priority gang drf predicates nodeorder")
@@ -294,7 +292,6 @@ def await_log(cluster: LocalCluster, text: str) -> None:
     wait_until(
         f"Volcano's scheduler says {text}",
         lambda: text in log_of_scheduler(cluster),
-        timeout=120,
         interval=1,
         explain=lambda: log_of_scheduler(cluster)[-2000:],
     )
@@ -393,7 +390,6 @@ def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str
         PODS.format(namespace=namespace),
         lambda pods: served(pods) >= {*names},
         what=f"{names} run on the cards that Volcano gave them",
-        seconds=120,
         describe=lambda pods: [(annotations(pod), pod["status"]) for pod in pods],
     )
     return {pod["metadata"]["name"]: pod for pod in pods}

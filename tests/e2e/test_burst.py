@@ -57,7 +57,6 @@ def await_running(cluster: LocalCluster, namespace: str, count: int) -> None:
         PODS.format(namespace=namespace),
         lambda pods: sum(is_active(pod) and is_running(pod) for pod in pods) >= count,
         what=f"{count} pods run",
-        seconds=120,
         describe=summary,
     )
 

@@ -6,21 +6,30 @@
 from pathlib import Path
 
 import pytest
+from chaos.deadlines import Deadlines
 from chaos.findings import Findings
 from chaos.operations.table import KINDS
 from chaos.plan.generator import history
 from chaos.report import markdown
 from chaos.run import Outcome, run
-from chaos.runner import Deadlines
 
 pytestmark = pytest.mark.e2e
 
 SEED = 51
 OPERATIONS = 60
-DEADLINES = Deadlines(agreement=40.0, standing=60.0)
-"""Beside four other clusters on two cores: `make chaos` alone asks for what is promised."""
-MAX_WAIT = 60.0
-"""Seconds that no ordinary pod may wait: a scheduler that ends without a word leaves its Lease for 15."""
+DEADLINES = Deadlines(
+    quiet=600.0,
+    agreement=120.0,
+    standing=120.0,
+    patience=240.0,
+    operation=240.0,
+    healing=480.0,
+    room=240.0,
+    alarm=240.0,
+    ordinary=180.0,
+)
+"""Beside four other clusters on two slow cores: what hangs, hangs for longer. `make chaos` alone asks for
+what is promised."""
 
 
 async def test_a_short_history_shows_no_difference(
@@ -35,4 +44,4 @@ async def test_a_short_history_shows_no_difference(
     assert outcome.record.operations.total() + outcome.record.faults.total() == OPERATIONS
     assert outcome.record.faults, "a seed whose beginning has no fault tests nothing of that"
     assert outcome.readings > 5
-    assert outcome.longest_wait < MAX_WAIT
+    assert outcome.longest_wait <= DEADLINES.ordinary

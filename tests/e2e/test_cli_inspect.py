@@ -63,7 +63,7 @@ def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]
         told[0] = gpushare(cluster, *command).stdout
         return all(word in told[0] for word in words)
 
-    wait_until(what, is_told, timeout=120, interval=0.2, explain=lambda: told[0])
+    wait_until(what, is_told, interval=0.2, explain=lambda: told[0])
     return told[0]
 
 
@@ -81,14 +81,14 @@ def test_who_holds_what_of_which_card(cluster: LocalCluster, namespace: str) -> 
         cards.update(cards_held(cluster, namespace))
         return cards.keys() == {"trainer", "slices"}
 
-    wait_until("both are shown", are_shown, timeout=120, interval=0.2)
+    wait_until("both are shown", are_shown, interval=0.2)
     held = cards["trainer"]
     assert (held["heldUnits"], held["freeUnits"], held["units"]) == (10, 6, 16)
     assert held["notStartedUnits"] == 0
     assert cards["slices"]["serves"] == "Slices"
-    done = gpushare(cluster, "inspect", MEMORY_NODE, "--card", str(held["index"]))
-    assert done.returncode == 0
-    assert f"{namespace}/trainer: 10, uses 0 of 10Gi" in done.stdout
+    command = ["inspect", MEMORY_NODE, "--card", str(held["index"])]
+    until_told(cluster, "its use is measured", f"{namespace}/trainer: 10, uses 0 of 10Gi", command=command)
+    assert gpushare(cluster, *command).returncode == 0
     shown = document(cluster, "inspect", "-n", namespace)["nodes"]
     assert [(node["name"], node["mode"], len(node["cards"])) for node in shown] == [
         (MEMORY_NODE, "Memory", 1),
@@ -152,7 +152,7 @@ def await_counted(cluster: LocalCluster, namespace: str) -> None:
         quotas = json.loads(cluster.kubectl("get", "quota", "-n", namespace, "-o", "json"))["items"]
         return bool(quotas) and all("used" in quota.get("status", {}) for quota in quotas)
 
-    wait_until("the quota is counted", are_counted, timeout=90, interval=0.2)
+    wait_until("the quota is counted", are_counted, interval=0.2)
 
 
 def test_a_pod_that_waits_is_shown_with_how_to_ask_why(cluster: LocalCluster, namespace: str) -> None:

@@ -58,7 +58,7 @@ def until_told(cluster: LocalCluster, what: str, *words: str, command: list[str]
         told[0] = gpushare(cluster, *command).stdout
         return all(word in " ".join(told[0].split()) for word in words)
 
-    wait_until(what, is_told, timeout=120, interval=0.2, explain=lambda: told[0])
+    wait_until(what, is_told, interval=0.2, explain=lambda: told[0])
     return told[0]
 
 

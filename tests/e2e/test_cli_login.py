@@ -97,7 +97,7 @@ async def _whoami(login: ClusterLogin) -> Any:
 
 def of_kubectl(cluster: LocalCluster, environment: dict[str, str], *arguments: str) -> Any:
     command = [str(cluster.binary.kubectl), *arguments, "-o", "json"]
-    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=120))
+    return json.loads(subprocess.check_output(command, env=environment, text=True, timeout=240))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_server_namespace_and_user_are_those_of_kubectl(
 def gpushare(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command: list[str | Path] = [PROGRAM, *arguments, "--kubeconfig", config]
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -226,7 +226,7 @@ class Terminal:
         self.text = ""
 
     def await_text(self, text: str) -> None:
-        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), timeout=60, interval=0.05)
+        wait_until(f"the terminal shows {text!r}", lambda: text in self.read(), interval=0.05)
 
     def read(self) -> str:
         with suppress(BlockingIOError):
@@ -238,7 +238,7 @@ class Terminal:
         os.write(self.file, text.encode())
 
     def status(self) -> int:
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(timeout=240)
         self.read()
         os.close(self.file)
         os.close(self._end)
@@ -262,7 +262,7 @@ def test_a_plugin_that_hangs_is_ended_by_an_interruption(server: dict[str, Any],
     process = int(terminal.text.split()[0])
     terminal.type("\x03")
     assert terminal.status() == ExitStatus.INTERRUPTED
-    wait_until("the plugin has ended", lambda: not runs(process), timeout=60)
+    wait_until("the plugin has ended", lambda: not runs(process))
 
 
 def runs(process: int) -> bool:

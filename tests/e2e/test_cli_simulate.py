@@ -14,6 +14,7 @@ from tests.e2e.workloads import create, pod, replica_set
 
 from gpushare_core.api.names import CORDON_ANNOTATION, CORDON_REASON_ANNOTATION
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
 
@@ -145,6 +146,20 @@ def assert_who_has_no_controller_is_not_evicted_unasked(cluster: LocalCluster, n
     cluster.kubectl("delete", "pod", "alone", "-n", namespace, "--now")
 
 
+def await_kept(cluster: LocalCluster, node: str, card: str) -> None:
+    """Drains until the budget is said to keep a pod: a plugin that is busy may take the cordon over too late,
+    and then nobody is evicted."""
+    told: list[str] = []
+
+    def is_kept() -> bool:
+        kept = gpushare(cluster, "drain-card", node, card, "--yes", "--timeout", "4s")
+        assert kept.returncode == 1, kept.stderr
+        told[:] = [kept.stdout]
+        return "PodDisruptionBudget all-stay does not let it go" in kept.stdout
+
+    wait_until("the budget keeps a pod", is_kept, explain=lambda: told[0])
+
+
 def test_a_card_is_drained_as_its_budget_allows(cluster: LocalCluster, namespace: str) -> None:
     budget = {
         "apiVersion": "policy/v1",
@@ -161,9 +176,7 @@ def test_a_card_is_drained_as_its_budget_allows(cluster: LocalCluster, namespace
     pods = await_running(cluster, namespace, "web", 2)
     (node, card), _ = next(iter(allocated(pods, "web").items()))
     try:
-        kept = gpushare(cluster, "drain-card", node, card, "--yes", "--timeout", "4s")
-        assert kept.returncode == 1, kept.stderr
-        assert "PodDisruptionBudget all-stay does not let it go" in kept.stdout
+        await_kept(cluster, node, card)
         cluster.kubectl("delete", "pdb", "all-stay", "-n", namespace)
         plan = document(cluster, "drain-card", node, card, "--dry-run")
         drained = document(cluster, "drain-card", node, card, "--yes")

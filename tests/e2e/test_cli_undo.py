@@ -18,7 +18,7 @@ from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.e2e
 
-TIMEOUT = "90s"
+TIMEOUT = "180s"
 """Enough to undo all; for five minutes kubelets may show a zero after that, which goes by itself."""
 
 
@@ -84,7 +84,7 @@ def test_a_dry_run_says_what_is_there_and_changes_nothing(cluster: LocalCluster,
 
 def test_all_is_undone_and_proven(cluster: LocalCluster, namespace: str, before: Any) -> None:
     run_pod(cluster, namespace)
-    done = gpushare(cluster, "undo", "--yes", "--timeout", TIMEOUT, "-o", "json", seconds=240)
+    done = gpushare(cluster, "undo", "--yes", "--timeout", TIMEOUT, "-o", "json", seconds=480)
     report = json.loads(done.stdout)
     assert report["outcome"] == "Undone", done.stderr
     assert [entry for entry in report["residue"] if not entry["passes"]] == []

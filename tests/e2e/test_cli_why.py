@@ -41,7 +41,7 @@ def why(cluster: LocalCluster, namespace: str, *arguments: str, stdin: str = "")
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=240,
         check=False,
     )
     assert done.stdout, done.stderr

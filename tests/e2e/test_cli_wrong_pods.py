@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.e2e.fixtures import own_namespace
 from tests.e2e.kubernetes_features import is_on
-from tests.e2e.observe import CALL_SECONDS, Json, watch_until
+from tests.e2e.observe import CALL_SECONDS, Json, is_true, watch_until
 from tests.e2e.observe import POLICIES as POLICY_PATH
 from tests.e2e.product import ROOT, Product, policy
 from tests.e2e.wrong_pods import CORDONED, MEMORY, PODS, POLICIES, QUOTA, WrongPod, WrongPolicy, pod
@@ -22,6 +22,7 @@ from gpushare_cli.decide.why.explain import explain
 from gpushare_cli.gather.why.admission import DRY_RUN
 from gpushare_cli.gather.why.manifest import read_manifest_situation
 from gpushare_cli.gather.why.pods import PodFinder
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -105,7 +106,6 @@ def bounded(cluster: LocalCluster) -> Iterator[str]:
                 "used"
                 in json.loads(cluster.kubectl("get", "quota", "cards", "-n", name, "-o", "json"))["status"]
             ),
-            timeout=90,
             interval=0.2,
         )
         yield name
@@ -209,6 +209,13 @@ def test_a_deployment_beyond_its_quota_makes_no_pod_and_why_says_so(
         },
     }
     cluster.kubectl("create", "-n", bounded, "-f", "-", stdin=json.dumps(deployment))
+    watch_until(
+        cluster,
+        paths.deployments(bounded),
+        lambda found: any(is_true(each, "ReplicaFailure") for each in found),
+        what="its ReplicaSet was refused a pod",
+        describe=lambda found: [each.get("status") for each in found],
+    )
 
     async def of_deployment(client: KubeClient) -> Json:
         found = await PodFinder(client=client, namespace=bounded).find(["deployment/large"], None)

@@ -43,7 +43,7 @@ class Installed:
             "PATH": f"{self.folder}:{SYSTEM_PATH}",
             "HOME": str(self.folder),
             # However much else the machine does.
-            SECONDS_VARIABLE: "30",
+            SECONDS_VARIABLE: "120",
             **(variables or {}),
         }
         return subprocess.run(

@@ -138,6 +138,5 @@ def test_what_a_config_map_brings_wins_and_the_auditor_names_it(
             {difference.kind for difference in read_books(cluster, namespace).differences()}
             == {DifferenceKind.ENVIRONMENT_DIFFERS}
         ),
-        timeout=120,
         interval=0.5,
     )

@@ -296,7 +296,7 @@ def stored(cluster: LocalCluster) -> Iterator[str]:
     body = policy({"names": ["nowhere"], "devices": SIMULATED}, name="shown")
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
     yield "shown"
-    cluster.kubectl("delete", "gsp", "shown", "--timeout=180s")
+    cluster.kubectl("delete", "gsp", "shown", "--timeout=240s")
 
 
 def test_policies_are_found_by_category_and_short_name(cluster: LocalCluster, stored: str) -> None:
@@ -369,10 +369,10 @@ def test_what_was_stored_before_there_were_bounds_stays_until_it_is_changed(clus
     schema["properties"]["cards"]["items"]["properties"]["model"] = {"type": "string"}
     cluster.kubectl("replace", "-f", "-", stdin=json.dumps(unbounded))
     try:
-        wait_until("no bounds", lambda: is_taken(cluster, "x\x1b"), timeout=90, interval=0.5)
+        wait_until("no bounds", lambda: is_taken(cluster, "x\x1b"), interval=0.5)
     finally:
         cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd))
-    wait_until("bounds", lambda: not is_taken(cluster, "y\x1b"), timeout=90, interval=0.5)
+    wait_until("bounds", lambda: not is_taken(cluster, "y\x1b"), interval=0.5)
     assert report(cluster, {"summary": "1/16"})["status"]["cards"][0]["model"] == "x\x1b"
     assert report(cluster, {"cards": [card(model="T20")]})["status"]["cards"][0]["model"] == "T20"
 
@@ -399,17 +399,17 @@ def test_a_policy_that_was_stored_before_its_selectors_were_judged_is_still_writ
     stored = policy(twice, twice, never, pattern, name="stored")
     cluster.kubectl("replace", "-f", "-", stdin=json.dumps(earlier))
     try:
-        wait_until("no rules", lambda: is_created(cluster, stored), timeout=90, interval=0.5)
+        wait_until("no rules", lambda: is_created(cluster, stored), interval=0.5)
     finally:
         cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd))
-    wait_until("rules", lambda: not is_accepted(cluster, {**stored, "metadata": {"name": "x"}}), timeout=90)
+    wait_until("rules", lambda: not is_accepted(cluster, {**stored, "metadata": {"name": "x"}}))
     cluster.kubectl("annotate", "gsp", "stored", "a=b")
     if is_on(STATUS_RATCHETING, cluster.kubernetes):
         status = json.dumps({"status": {"observedGeneration": 1}})
         cluster.kubectl("patch", "gsp", "stored", "--subresource=status", "--type=merge", "-p", status)
     unit = json.dumps({"spec": {"memoryUnit": "2Gi"}})
     cluster.kubectl("patch", "gsp", "stored", "--type=merge", "-p", unit)
-    cluster.kubectl("delete", "gsp", "stored", "--timeout=180s")
+    cluster.kubectl("delete", "gsp", "stored", "--timeout=240s")
 
 
 def is_created(cluster: LocalCluster, body: Json) -> bool:

@@ -49,7 +49,7 @@ def rights(cluster: LocalCluster, product: Product) -> Iterator[None]:
     manifests = MANIFESTS if points_pods(cluster) else f"{MANIFESTS}/scheduler"
     cluster.kubectl("apply", "-k", manifests)
     yield
-    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=120s")
+    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=240s")
     cluster.kubectl("delete", "-k", manifests)
 
 
@@ -88,6 +88,15 @@ def condition(cluster: LocalCluster, kind: str) -> Any:
     return next(condition for condition in conditions if condition["type"] == kind)
 
 
+def await_message(cluster: LocalCluster, text: str) -> None:
+    """The operator learns of admission policies that come and go by its own watch."""
+    wait_until(
+        f"SchedulerConfigured says: {text}",
+        lambda: text in condition(cluster, "SchedulerConfigured")["message"],
+        explain=lambda: str(condition(cluster, "SchedulerConfigured")),
+    )
+
+
 @pytest.mark.usefixtures("rights")
 def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     cluster: LocalCluster, product: Product, namespace: str
@@ -97,10 +106,11 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     product.apply(with_backend("Dedicated"))
     ready = product.await_ready("default")
     assert (ready["status"]["backend"], ready["status"]["engine"]) == ("Dedicated", "Extender")
-    said = condition(cluster, "SchedulerConfigured")
     version = cluster.kubernetes.version
     how = "pods that ask for cards get" if points_pods(cluster) else "the API server has no MutatingAdmission"
-    assert f"kube-scheduler:{version}, engine Extender) places pods; {how}" in said["message"]
+    await_message(cluster, f"kube-scheduler:{version}, engine Extender) places pods; {how}")
+    pointed = OURS if points_pods(cluster) else "default-scheduler"
+    await_pointed(cluster, namespace, pointed)
     create(cluster, namespace, [asking_ours(cluster, "first", 10), asking_ours(cluster, "never", 17)])
     first = await_running(cluster, namespace, "first")["first"]
     assert manifest.read_bytes() == before
@@ -108,19 +118,20 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     product.apply(with_backend("KubeScheduler"))
     product.await_ready("default")
     assert manifest.read_bytes() != before
-    assert deployments(cluster) == ["gpushare-operator"]
+    wait_until("the second scheduler is gone", lambda: deployments(cluster) == ["gpushare-operator"])
     message = await_reason(cluster, "Degraded", "PodsNotScheduled")
     assert message.startswith(f"nobody places 1 pod with schedulerName: {OURS} ({namespace}/never) any more")
     cluster.kubectl("delete", "pod", "-n", namespace, "never")
+    await_pointed(cluster, namespace, "default-scheduler")
     create(cluster, namespace, [asking_pod("second", 10)])
     await_running(cluster, namespace, "first", "second")
 
     product.apply(with_backend("Dedicated"))
     product.await_ready("default")
     assert manifest.read_bytes() == before
-    assert get(cluster, JOBS)["items"] == []
-    node = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")
-    assert SCHEDULER_LABEL not in node["metadata"]["labels"]
+    wait_until("no run of hostctl is left", lambda: not get(cluster, JOBS)["items"])
+    wait_until("the mark is off the control plane", lambda: SCHEDULER_LABEL not in labels(cluster))
+    await_pointed(cluster, namespace, pointed)
     create(cluster, namespace, [asking_ours(cluster, "third", 6)])
     pods = await_running(cluster, namespace, "first", "second", "third")
     assert schedulers_of(pods) == {"first": OURS, "second": "default-scheduler", "third": OURS}
@@ -131,10 +142,14 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
 
     product.delete("default")
     assert deployments(cluster) == ["gpushare-operator"]
+    await_pointed(cluster, namespace, "default-scheduler")
+
+
+def await_pointed(cluster: LocalCluster, namespace: str, scheduler: str) -> None:
+    """The API server's admission learns of policies a moment after they were written."""
     wait_until(
-        "the API server's admission knows that the policy is gone",
-        lambda: scheduler_of_new(cluster, namespace) == "default-scheduler",
-        timeout=60,
+        f"new pods get schedulerName: {scheduler}",
+        lambda: scheduler_of_new(cluster, namespace) == scheduler,
         explain=lambda: scheduler_of_new(cluster, namespace),
     )
 
@@ -144,6 +159,11 @@ def scheduler_of_new(cluster: LocalCluster, namespace: str) -> str:
     options = ("--dry-run=server", "-o", "json", "-n", namespace, "-f", "-")
     made = cluster.kubectl("create", *options, stdin=json.dumps(asking_pod("later", 4)))
     return str(json.loads(made)["spec"]["schedulerName"])
+
+
+def labels(cluster: LocalCluster) -> Json:
+    found: Json = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")["metadata"]["labels"]
+    return found
 
 
 def container_of(pod: Json) -> tuple[str, int]:
@@ -185,10 +205,7 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
         cluster.kubectl("delete", kind, OURS)
     product.apply(with_backend("Dedicated"))
     product.await_ready("default")
-    assert (
-        "kubectl apply -f manifests/dedicated/pods.yaml"
-        in condition(cluster, "SchedulerConfigured")["message"]
-    )
+    await_message(cluster, "kubectl apply -f manifests/dedicated/pods.yaml")
     stray = pod("stray", {"main": 4}, on="nowhere")
     create(cluster, namespace, [with_scheduler(asking_pod("named", 4), OURS), stray])
     await_running(cluster, namespace, "named")
@@ -196,11 +213,8 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     assert f"1 pod with schedulerName: default-scheduler ({namespace}/stray) by cards" in message
 
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/pods.yaml")
-    wait_until(
-        "the condition says that pods get its schedulerName",
-        lambda: "ask for cards get its schedulerName" in condition(cluster, "SchedulerConfigured")["message"],
-        timeout=120,
-    )
+    await_message(cluster, "ask for cards get its schedulerName")
+    await_pointed(cluster, namespace, OURS)
     others = [pod("ordinary", {"main": 0}), with_scheduler(asking_pod("theirs", 4), "somebody-else")]
     create(cluster, namespace, [pod("pointed", {"main": 11}), *others])
     await_running(cluster, namespace, "named", "pointed", "ordinary")

@@ -51,7 +51,7 @@ def rights(cluster: LocalCluster, product: Product) -> Iterator[None]:
     manifests = MANIFESTS if points_pods(cluster) else f"{MANIFESTS}/scheduler"
     cluster.kubectl("apply", "-k", manifests)
     yield
-    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=120s")
+    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=240s")
     cluster.kubectl("delete", "-k", manifests)
 
 
@@ -101,7 +101,6 @@ def await_bound_by(cluster: LocalCluster, namespace: str, expected: dict[str, st
     wait_until(
         f"Events say who bound {', '.join(expected)}",
         lambda: bound_by(cluster, namespace) == expected,
-        timeout=30,
         explain=lambda: str(bound_by(cluster, namespace)),
     )
 
@@ -167,7 +166,7 @@ def test_the_plugin_binds_pods_with_their_cards_and_leaves_nothing_behind(
 def refused_requests(cluster: LocalCluster) -> list[str]:
     """What the second kube-scheduler's pods log of requests that their account may not make."""
     # The second replica may still be starting, and a former one ending.
-    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-scheduler", "--timeout=180s")
+    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deployment/gpushare-scheduler", "--timeout=240s")
     pods = ("-n", SYSTEM, "-l", "app.kubernetes.io/component=scheduler")
     lines = cluster.kubectl("logs", *pods, "--all-containers", "--tail=-1", "--ignore-errors").splitlines()
     assert lines
@@ -189,7 +188,6 @@ def check_the_command_line(cluster: LocalCluster, namespace: str) -> None:
     wait_until(
         "no problem is left",
         lambda: problems(cluster) == [],
-        timeout=60,
         explain=lambda: str(problems(cluster)),
     )
     for pod_name in ("p9", "never"):
@@ -245,7 +243,6 @@ def test_a_leader_that_is_killed_in_the_middle_of_a_burst_loses_and_doubles_noth
         PODS.format(namespace=namespace),
         lambda pods: sum(is_active(each) and is_running(each) for each in pods) >= 6,
         what="6 pods run",
-        seconds=120,
         describe=summary,
     )
     cluster.kill_container(namespace=SYSTEM, pod=leader(cluster), container="kube-scheduler")

@@ -55,7 +55,6 @@ def rights(cluster: LocalCluster) -> Iterator[Credentials]:
     wait_until(
         "the admission policies are in force",
         lambda: all(is_refused(credentials, forged(forge)) for forge in forgeries),
-        timeout=90,
     )
     yield credentials
 

@@ -49,7 +49,6 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
         PODS.format(namespace=namespace),
         lambda seen: sum(is_active(pod) and is_running(pod) for pod in seen) == PODS_AT_ONCE,
         what=f"{PODS_AT_ONCE} pods run",
-        seconds=120,
         describe=summary,
     )
     allocations = (json.loads(pod["metadata"]["annotations"]["gpushare.io/allocation"]) for pod in pods)
@@ -57,7 +56,7 @@ def pods_on_cards(cluster: LocalCluster, namespace: str) -> Counter[str]:
 
 
 def delete_pods(cluster: LocalCluster, namespace: str) -> None:
-    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=180s")
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace, "--timeout=240s")
 
 
 @pytest.mark.parametrize("nodes", LAYOUTS)

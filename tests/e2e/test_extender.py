@@ -5,14 +5,16 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
-from tests.e2e.observe import PODS, get, watch_until
+from tests.e2e.observe import PODS, get, versions, watch_until
 from tests.e2e.outcomes import is_refused, is_running
 from tests.e2e.product import SYSTEM, Product, policy
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.kube.paths import leases
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 FORGED_CALL = """
 import sys, urllib.request
@@ -29,14 +31,13 @@ def one_card(product: Product) -> Iterator[None]:
         yield
 
 
-def await_pod(cluster: LocalCluster, namespace: str, name: str, state: str, *, seconds: float = 60.0) -> None:
+def await_pod(cluster: LocalCluster, namespace: str, name: str, state: str) -> None:
     holds = {"running": is_running, "refused": is_refused}[state]
     watch_until(
         cluster,
         PODS.format(namespace=namespace),
         lambda pods: any(pod["metadata"]["name"] == name and holds(pod) for pod in pods),
         what=f"{name} {state}",
-        seconds=seconds,
         describe=lambda pods: [pod["status"] for pod in pods],
     )
 
@@ -56,7 +57,7 @@ def test_a_pod_that_waits_for_units_gets_them_soon(
     create(cluster, namespace, [pod("next", {"main": 12}, on="gpu-1")])
     await_pod(cluster, namespace, "next", "refused")
     cluster.kubectl("delete", "pod", "first", "-n", namespace, "--wait=false", *how)
-    await_pod(cluster, namespace, "next", "running", seconds=90)
+    await_pod(cluster, namespace, "next", "running")
 
 
 def test_a_forged_call_binds_nothing(cluster: LocalCluster, namespace: str) -> None:
@@ -76,12 +77,17 @@ def test_a_forged_call_binds_nothing(cluster: LocalCluster, namespace: str) -> N
 def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
     cluster: LocalCluster, namespace: str
 ) -> None:
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
+    """Every version of the Lease is looked at: it may be given back before the pod is seen to run."""
+    name = "gpushare-extender"
 
-    def is_held(leases: Sequence[Json]) -> bool:
-        ours = [lease for lease in leases if lease["metadata"]["name"] == "gpushare-extender"]
-        return any(lease["spec"].get("holderIdentity") for lease in ours)
+    def is_held(lease: Json) -> bool:
+        return bool(lease["spec"].get("holderIdentity"))
 
-    create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
-    watch_until(cluster, path, is_held, what="the Lease held")
-    watch_until(cluster, path, lambda leases: not is_held(leases), what="the Lease given back")
+    def is_free(leases: Sequence[Json]) -> bool:
+        return not any(is_held(lease) for lease in leases if lease["metadata"]["name"] == name)
+
+    watch_until(cluster, leases(SYSTEM), is_free, what="what earlier pods were bound by is given back")
+    with versions(cluster, leases(SYSTEM), name) as seen:
+        create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
+        wait_until("the Lease held", lambda: any(map(is_held, seen)))
+        wait_until("the Lease given back", lambda: not is_held(seen[-1]))

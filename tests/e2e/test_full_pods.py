@@ -59,11 +59,11 @@ def without_limits(cluster: LocalCluster, namespace: str) -> Iterator[None]:
     kept = {key: binding["metadata"][key] for key in ("name", "annotations")}
     cluster.kubectl("delete", "validatingadmissionpolicybinding", LIMITED)
     try:
-        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)), timeout=90)
+        wait_until("pods pass", lambda: not refusal(cluster, namespace, filled(room=10)))
         yield
     finally:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps({**binding, "metadata": kept}))
-        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)), timeout=90)
+        wait_until("pods are refused", lambda: refusal(cluster, namespace, filled(room=10)))
 
 
 def asking(
@@ -246,7 +246,7 @@ def test_a_pod_of_the_most_units_runs_and_ends_and_one_of_more_is_refused(
     )
     create(cluster, namespace, [pod("most", {"main": MAX_UNITS}, on=fine_units)])
     await_pod(cluster, namespace, "most", "it runs", "running")
-    cluster.kubectl("delete", "pod", "most", "-n", namespace, "--timeout=90s")
+    cluster.kubectl("delete", "pod", "most", "-n", namespace, "--timeout=240s")
 
 
 def is_told(event: Json) -> bool:
@@ -297,9 +297,8 @@ def test_one_that_was_bound_before_ends_once_its_annotations_are_taken_away(
             DifferenceKind.UNWRITABLE
             in {difference.kind for difference in read_books(cluster, namespace).differences()}
         ),
-        timeout=120,
         interval=0.5,
     )
     cluster.kubectl("delete", "pod", "a", "-n", namespace, "--wait=false")
     cluster.kubectl("annotate", "pod", "a", "filler-", "-n", namespace)
-    watch_until(cluster, path, lambda pods: not pods, what="it is gone", seconds=60)
+    watch_until(cluster, path, lambda pods: not pods, what="it is gone")

@@ -230,7 +230,7 @@ class TestRealContainers:
             "spec": {"containers": [container], "restartPolicy": "Never"},
         }
         create(real, "default", [body])
-        real.kubectl("wait", "pod/scheduler", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
+        real.kubectl("wait", "pod/scheduler", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=240s")
         assert real.kubectl("logs", "scheduler") == f"Kubernetes {SCHEDULER.version(minor)}\n"
 
     def test_nothing_of_it_stays_on_the_host(self, real: LocalCluster, before: Traces) -> None:

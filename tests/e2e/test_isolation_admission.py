@@ -86,7 +86,6 @@ def isolating(product: Product) -> Iterator[None]:
         wait_until(
             "the API server looks at pods",
             lambda: POLICY in told(product.cluster, "default", setting("CUDA_MPS_PIPE_DIRECTORY")),
-            timeout=120,
             interval=0.5,
         )
         yield
@@ -227,7 +226,6 @@ def test_where_it_is_denied_such_a_pod_is_refused(
         wait_until(
             "it is refused",
             lambda: "is forbidden" in told(cluster, namespace, pod(container(env=[MPS]))),
-            timeout=90,
             interval=0.5,
         )
         assert told(cluster, namespace, pod(container())) == ""
@@ -238,7 +236,6 @@ def test_where_it_is_allowed_nobody_is_told(cluster: LocalCluster, namespace: st
         wait_until(
             "nobody is told",
             lambda: told(cluster, namespace, pod(container(env=[MPS]))) == "",
-            timeout=90,
             interval=0.5,
         )
 
@@ -250,7 +247,6 @@ def test_a_namespace_that_an_administrator_has_labelled_is_left_alone(
     wait_until(
         "the namespace is left alone",
         lambda: told(cluster, namespace, pod(container(env=[MPS], securityContext=PRIVILEGED))) == "",
-        timeout=90,
         interval=0.5,
     )
 
@@ -271,7 +267,6 @@ def test_a_container_that_is_added_to_look_into_a_pod_is_judged_by_itself(
         wait_until(
             "it is refused",
             lambda: "is forbidden" in told(cluster, namespace, pod(container(env=[MPS]), name="b")),
-            timeout=90,
             interval=0.5,
         )
         debug("general", "general")

@@ -130,7 +130,7 @@ def show_unified_cgroups(product: Product) -> None:
     volume = {"name": "cgroups", "hostPath": {"path": str(UNIFIED)}}
     patch = {"spec": {"template": {"spec": {"volumes": [volume]}}}}
     product.cluster.kubectl("patch", PLUGINS, "-n", SYSTEM, "--patch", json.dumps(patch))
-    product.cluster.kubectl("rollout", "status", PLUGINS, "-n", SYSTEM, "--timeout=120s")
+    product.cluster.kubectl("rollout", "status", PLUGINS, "-n", SYSTEM, "--timeout=240s")
 
 
 def isolation_ready(product: Product, status: str, reason: str) -> Json:
@@ -138,7 +138,7 @@ def isolation_ready(product: Product, status: str, reason: str) -> Json:
         found = condition(share_node, "IsolationReady")
         return (found.get("status"), found.get("reason")) == (status, reason)
 
-    return product.share_node(NODE, holds, what=f"IsolationReady {status} {reason}", seconds=180)
+    return product.share_node(NODE, holds, what=f"IsolationReady {status} {reason}")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("e
 
 NODE = "gpu-1"
 GRACE = 5
-SECONDS = 150.0
+SECONDS = 300.0
 """An interval of measuring, the grace, a renewal of the plugin's Lease, and a look of the operator at it."""
 
 

@@ -33,7 +33,7 @@ from gpushare_localcluster.cluster import LocalCluster
 pytestmark = pytest.mark.e2e
 
 NODE = "gpu-1"
-EVICTED_WITHIN = 150.0
+EVICTED_WITHIN = 300.0
 """Seconds: the grace, a renewal of the plugin's Lease, and a look of the operator at it."""
 LIBRARY = "libnvidia-ml.so.1"
 MANAGEMENT = "/var/lib/kubelet/device-plugins/driver"

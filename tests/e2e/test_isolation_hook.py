@@ -135,7 +135,7 @@ def test_a_killed_plugin_changes_nothing(users: Users, product: Product, node: C
     before = registered_since(product)
     kill_container(product.cluster, SYSTEM, plugin_pod(product.cluster)["metadata"]["name"])
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
-    wait_until("the plugin is registered anew", lambda: registered_since(product) > before, timeout=90)
+    wait_until("the plugin is registered anew", lambda: registered_since(product) > before)
     assert users.exec("user", "0=2000").startswith(f"0=2000 {REFUSED}")
     users.run(user_pod("next", user_container("0=4000", units=4, group=1)))
     assert node.driver.highest() <= 4 * GIB
@@ -162,7 +162,7 @@ def registered_since(product: Product) -> str:
 def test_a_container_that_restarts_is_held_as_before(users: Users, product: Product, node: CudaNode) -> None:
     said = users.run(user_pod("user", user_container("0=3000", "0=1000", units=4)))
     product.cluster.restart_kubelet(NODE)
-    wait_until("the kubelet knows the pod", lambda: is_reached(users, "user"), timeout=120, interval=0.5)
+    wait_until("the kubelet knows the pod", lambda: is_reached(users, "user"), interval=0.5)
     assert users.exec("user", "0=1000").startswith(f"0=1000 {REFUSED}")
     kill_container(product.cluster, users.namespace, "user")
     users.until_running("user", restarts=1)
@@ -222,7 +222,6 @@ def until_no_files(product: Product) -> None:
     wait_until(
         "no files of isolation are on the node",
         lambda: not files(product),
-        timeout=180,
         interval=0.5,
         explain=lambda: files(product),
     )

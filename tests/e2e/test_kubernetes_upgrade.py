@@ -175,7 +175,7 @@ def await_pointing(cluster: LocalCluster) -> None:
         made = cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asking)
         return bool(json.loads(made)["spec"]["schedulerName"] == OURS)
 
-    wait_until("the API server points pods at our scheduler", points, timeout=90, interval=0.5)
+    wait_until("the API server points pods at our scheduler", points, interval=0.5)
 
 
 def check_comes_to_ours(upgrade: KubernetesUpgrade, name: str) -> None:
@@ -201,7 +201,7 @@ def stored_as(cluster: LocalCluster) -> str:
 def restart_operator(cluster: LocalCluster) -> None:
     """One that goes on waits five minutes for API servers that still are of the older version."""
     cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s")
 
 
 def await_version(upgrade: KubernetesUpgrade, minor: Minor) -> None:

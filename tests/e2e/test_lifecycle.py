@@ -51,7 +51,7 @@ def await_no_capacity(cluster: LocalCluster, node: str) -> None:
             for present in nodes
         ),
         what=f"{node} does not show our resource",
-        seconds=360,
+        seconds=600,
         describe=lambda nodes: [node["status"]["capacity"] for node in nodes],
     )
 
@@ -112,7 +112,6 @@ def schedules(
         PODS.format(namespace=namespace),
         lambda pods: any(pod["metadata"]["name"] == name and is_running(pod) for pod in pods),
         what=f"ordinary pod {name} runs",
-        seconds=180,
     )
 
 

@@ -479,7 +479,7 @@ def test_applying_the_manifests_again_changes_nothing(cluster: LocalCluster) -> 
     said = cluster.kubectl("apply", "-k", str(MANIFESTS), "--warnings-as-errors")
     assert [line for line in said.splitlines() if not line.endswith(" unchanged")] == [SENT_EACH_TIME]
     assert versions(cluster) == before
-    wait_until("the Lease is renewed", lambda: operator(cluster).renewed > at_work.renewed, timeout=120)
+    wait_until("the Lease is renewed", lambda: operator(cluster).renewed > at_work.renewed)
     assert operator(cluster)._replace(renewed=at_work.renewed) == at_work
 
 

@@ -57,7 +57,6 @@ def until_shown(cluster: LocalCluster, size: int) -> None:
     wait_until(
         f"{size} bytes in the metrics",
         lambda: [float(figure) for figure in shown()] == [float(size)],
-        timeout=90,
         interval=0.2,
         explain=lambda: str(shown()),
     )

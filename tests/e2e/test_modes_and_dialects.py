@@ -252,7 +252,6 @@ def run(cluster: LocalCluster, namespace: str, dialect: str, asks: Sequence[Ask]
         PODS.format(namespace=namespace),
         lambda pods: names <= {pod["metadata"]["name"] for pod in pods if is_running(pod)},
         what=f"{sorted(names)} run",
-        seconds=180,
         describe=lambda pods: [pod["status"] for pod in pods if pod["metadata"]["name"] in names],
     )
 

@@ -62,7 +62,7 @@ def token(cluster: LocalCluster) -> Iterator[str]:
 def read(cluster: LocalCluster, url: str, *header: str) -> tuple[int, str]:
     """Returns status and content, as whoever is in the control plane's network gets them."""
     command = cluster.control_plane_command([sys.executable, "-c", READ, url, *header])
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=90)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
     status, _, content = done.stdout.partition("\n")
     return int(status), content
 
@@ -145,8 +145,14 @@ class Prometheus:
         return {alert["alertname"] for alert in self.query('ALERTS{alertstate="firing"}')}
 
     def await_firing(self, alert: str) -> None:
+        wait_until(f"{alert} fires", lambda: alert in self.firing(), explain=lambda: str(self.firing()))
+
+    def await_silent(self, alert: str) -> None:
+        """Here one scrape that comes late has alerts fire: what a rule waits for is left out."""
         wait_until(
-            f"{alert} fires", lambda: alert in self.firing(), timeout=120, explain=lambda: str(self.firing())
+            f"{alert} does not fire",
+            lambda: alert not in self.firing(),
+            explain=lambda: str(self.firing()),
         )
 
 
@@ -161,7 +167,7 @@ def prometheus(
     with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as running:
         try:
             seen = Prometheus(cluster)
-            wait_until("it answers", lambda: answers(seen), timeout=120)
+            wait_until("it answers", lambda: answers(seen))
             yield seen
         finally:
             running.send_signal(signal.SIGTERM)
@@ -179,13 +185,10 @@ def test_it_reads_every_program(prometheus: Prometheus) -> None:
         return {sample["program"] for sample in prometheus.query("gpushare_build_info")}
 
     wanted = {"gpushare-operator", "gpushare-plugin", "gpushare-extender"}
-    wait_until(
-        "all programs are read", lambda: programs() == wanted, timeout=120, explain=lambda: str(programs())
-    )
+    wait_until("all programs are read", lambda: programs() == wanted, explain=lambda: str(programs()))
     wait_until(
         "every target answers",
         lambda: {sample["value"] for sample in prometheus.query("up")} == {"1"},
-        timeout=120,
         explain=lambda: str(prometheus.query("up")),
     )
 
@@ -211,7 +214,6 @@ def test_units_are_told_by_namespace(cluster: LocalCluster, namespace: str, prom
     wait_until(
         "its three units are told",
         lambda: [sample["value"] for sample in prometheus.query(asked)] == ["3"],
-        timeout=120,
         explain=lambda: str(prometheus.query("gpushare_namespace_units")),
     )
 
@@ -239,24 +241,24 @@ def paused_plugin(cluster: LocalCluster) -> Iterator[None]:
 
 
 def test_a_plugin_that_does_not_answer(cluster: LocalCluster, prometheus: Prometheus) -> None:
-    assert "GPUSharePluginDown" not in prometheus.firing()
+    prometheus.await_silent("GPUSharePluginDown")
     with paused_plugin(cluster):
         prometheus.await_firing("GPUSharePluginDown")
 
 
 def test_a_sick_card(cluster: LocalCluster, prometheus: Prometheus) -> None:
-    assert "GPUShareCardUnhealthy" not in prometheus.firing()
+    prometheus.await_silent("GPUShareCardUnhealthy")
     with sick_card(cluster):
         prometheus.await_firing("GPUShareCardUnhealthy")
 
 
 def test_an_operator_that_is_gone(cluster: LocalCluster, prometheus: Prometheus) -> None:
     """Its pod is a new one afterwards, which the targets of this test do not name: so this is the last."""
-    assert "GPUShareOperatorAbsent" not in prometheus.firing()
+    prometheus.await_silent("GPUShareOperatorAbsent")
     scale = ("scale", "deployment/gpushare-operator", "-n", SYSTEM)
     cluster.kubectl(*scale, "--replicas=0")
     try:
         prometheus.await_firing("GPUShareOperatorAbsent")
     finally:
         cluster.kubectl(*scale, "--replicas=1")
-        cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+        cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s")

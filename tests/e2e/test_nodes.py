@@ -264,7 +264,6 @@ def await_books(cluster: LocalCluster, name: str, status: str) -> str:
         POLICIES,
         lambda policies: books_of(policies, name).get("status") == status,
         what=f"BooksAgree of {name} is {status}",
-        seconds=180,
         describe=lambda policies: books_of(policies, name),
     )
     return str(books_of(seen, name)["message"])
@@ -304,7 +303,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
     rule["selector"] = {"matchLabels": {"pool": "fresh"}}
     product.apply(by_label)
     cluster.add_node(NodeConfig("gpu-fresh", labels={"pool": "fresh"}))
-    product.share_node("gpu-fresh", units(128), what="the new node shares its cards", seconds=180)
+    product.share_node("gpu-fresh", units(128), what="the new node shares its cards")
     allocatable(cluster, "gpu-fresh", 128)
     cluster.kubectl("label", "node", "gpu-fresh", "pool-")
     await_unshared(cluster, "gpu-fresh")
@@ -320,7 +319,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
     )
     allocatable(cluster, "gpu-fresh", 0)
     cluster.kubectl("label", "node", "gpu-fresh", "pool=fresh")
-    product.share_node("gpu-fresh", units(128), what="it comes back", seconds=180)
+    product.share_node("gpu-fresh", units(128), what="it comes back")
     cluster.remove_node("gpu-fresh")
     await_unshared(cluster, "gpu-fresh")
     product.delete("label")
@@ -348,7 +347,6 @@ def test_a_node_that_reboots_keeps_its_promises(
         PODS.format(namespace=namespace),
         lambda pods: all(rests(pod) for pod in pods) and restarted(pods),
         what="the pods came back, or were refused by the kubelet while the plugin was not there yet",
-        seconds=120,
         describe=lambda pods: [pod["status"] for pod in pods],
     )
     cluster.kubectl("delete", "pods", "--all", "-n", namespace)

@@ -95,7 +95,6 @@ def await_judged(cluster: LocalCluster, name: str) -> None:
         POLICIES,
         lambda policies: any(named(policy, name) and condition_of(policy, "Ready") for policy in policies),
         what=f"the operator has judged policy {name}",
-        seconds=90,
     )
 
 
@@ -132,7 +131,7 @@ def test_a_restart_changes_nothing(cluster: LocalCluster, product: Product) -> N
     before = versions(cluster)
     said = unmarked(cluster)
     cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s")
     product.apply(MARKER)
     await_judged(cluster, "marker")
     assert versions(cluster) == before, differences(said, unmarked(cluster))
@@ -177,7 +176,7 @@ def as_kubelet(cluster: LocalCluster, node: str, *labels: str) -> None:
 def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edited(
     cluster: LocalCluster,
 ) -> None:
-    jobs = [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]]
+    jobs = {item["metadata"]["name"] for item in get(cluster, JOBS)["items"]}
     forged = ("gpushare.io/policy=default", "gpushare.io/mode=Exclusive", "gpushare.io/dialect=tuya.com")
     as_kubelet(cluster, "gpu-2", *forged)
     watch_until(
@@ -188,7 +187,7 @@ def test_a_kubelet_that_labels_its_node_gets_no_plugin_and_has_no_scheduler_edit
     )
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
     assert [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == "gpu-2"] == []
-    assert [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]] == jobs
+    assert {item["metadata"]["name"] for item in get(cluster, JOBS)["items"]} <= jobs
 
 
 def manifest(name: str, **labels: str) -> str:
@@ -200,7 +199,7 @@ def manifest(name: str, **labels: str) -> str:
 
 
 def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluster: LocalCluster) -> None:
-    jobs = [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]]
+    jobs = {item["metadata"]["name"] for item in get(cluster, JOBS)["items"]}
     pods = PODS.format(namespace=SYSTEM)
     path = cluster.node_path("gpu-2", "/etc/kubernetes/manifests/forged.yaml")
     path.write_text(manifest("forged", **{COMPONENT_LABEL: PLUGIN, POLICY_LABEL: "default"}))
@@ -218,7 +217,7 @@ def test_a_kubelet_that_shows_a_pod_like_a_plugin_has_no_scheduler_edited(cluste
             lambda nodes: not any("gpushare" in key for key in labels_of(nodes, "gpu-2")),
             what="the operator takes the labels off",
         )
-        assert [item["metadata"]["name"] for item in get(cluster, JOBS)["items"]] == jobs
+        assert {item["metadata"]["name"] for item in get(cluster, JOBS)["items"]} <= jobs
     finally:
         path.unlink()
         watch_until(
@@ -405,7 +404,7 @@ def test_so_does_the_one_that_replaces_it(cluster: LocalCluster) -> None:
     )
     (after,) = [pod for pod in placed if is_operator(pod) and replaces(pod, before)]
     assert after["spec"]["nodeName"].startswith("control-plane")
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=180s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s")
 
 
 def is_operator(pod: Json) -> bool:

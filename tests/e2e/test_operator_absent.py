@@ -128,7 +128,6 @@ def place(cluster: LocalCluster) -> Iterator[Place]:
         wait_until(
             "the operator may make what it makes",
             lambda: not made.refusal(to_be_compared(made.plugin())),
-            timeout=90,
         )
         made.apply(made.plugin())
         yield made
@@ -142,7 +141,6 @@ def absent(place: Place) -> Place:
     wait_until(
         "the operator has no Deployment",
         lambda: NO_DEPLOYMENT in place.refusal(to_be_compared(place.plugin())),
-        timeout=90,
     )
     return place
 
@@ -232,7 +230,6 @@ def test_more_may_be_requested_where_the_administrator_says_so(place: Place) -> 
     wait_until(
         "the API server's admission knows the Deployment's arguments",
         lambda: not place.refusal(to_be_compared(chosen)),
-        timeout=90,
     )
     assert "may request" in place.refusal(to_be_compared(greedy)), "of cpu, and not of memory"
 

@@ -13,6 +13,7 @@ from tests.e2e.product import Product, policy
 from tests.e2e.workloads import MEMORY, SLICE, create, pod, replica_set
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_cards", "priorities")]
 
@@ -59,7 +60,7 @@ def important(name: str, amount: int, priority: str, *, grace: int = 1, resource
     return body
 
 
-def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: float = 90.0) -> None:
+def await_pods(cluster: LocalCluster, namespace: str, *running: str) -> None:
     """Wait until exactly these pods run, besides those that wait or end."""
 
     def so(pods: Sequence[Json]) -> bool:
@@ -71,7 +72,6 @@ def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: fl
         PODS.format(namespace=namespace),
         so,
         what=f"{', '.join(running)} run",
-        seconds=seconds,
         describe=lambda pods: ([pod["metadata"]["name"] for pod in pods], summary(pods)),
     )
 
@@ -148,7 +148,6 @@ def test_where_not_even_the_sum_fits_two_pods_of_one_card_go(cluster: LocalClust
         PODS.format(namespace=namespace),
         lambda pods: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in pods),
         what="high runs",
-        seconds=90,
         describe=summary,
     )
     pods = get(cluster, PODS.format(namespace=namespace))["items"]
@@ -168,7 +167,6 @@ def test_slices_are_freed_on_as_many_cards_as_are_missing(cluster: LocalCluster,
         PODS.format(namespace=namespace),
         lambda seen: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in seen),
         what="high runs",
-        seconds=90,
         describe=summary,
     )
     assert sum(is_active(pod) for pod in pods) == 2
@@ -235,7 +233,6 @@ def test_one_that_is_nominated_in_vain_keeps_nobody_from_the_node(
         PODS.format(namespace=namespace),
         lambda pods: is_running(of_name(pods, "small")) and not nominated(of_name(pods, "high")),
         what="small runs, and high is not nominated any more",
-        seconds=60,
         describe=lambda pods: (summary(pods), nominated(of_name(pods, "high"))),
     )
     cluster.kubectl("delete", "poddisruptionbudget", "--all", "-n", namespace)
@@ -311,7 +308,6 @@ def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalClu
         PODS.format(namespace=namespace),
         lambda pods: any(pod["metadata"]["name"] == "high" and is_running(pod) for pod in pods),
         what="high runs",
-        seconds=90,
         describe=summary,
     )
     books = read_books(cluster, namespace)
@@ -347,9 +343,9 @@ def test_one_eviction_is_enough_though_the_victim_is_replaced_at_once(
         everything,
         lambda pods: any(pod["metadata"]["name"] == f"high-{attempt}" and is_running(pod) for pod in pods),
         what="high runs",
-        seconds=60,
         describe=summary,
     )
+    wait_until("an Event tells of the victim", lambda: preempted_uids(cluster, namespace))
     evicted = preempted_uids(cluster, namespace)
     assert len(evicted) == 1, "one victim is enough"
     assert evicted < before, "no replacement is a victim"

@@ -30,7 +30,7 @@ def replaced_plugin(cluster: LocalCluster, *indexes: str) -> Iterator[None]:
         assert process.stdout
         assert process.stdout.readline() == "registered\n"
         yield
-        process.communicate(timeout=60)
+        process.communicate(timeout=240)
 
 
 def capacity(nodes: Sequence[Json]) -> str:

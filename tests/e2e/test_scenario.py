@@ -139,11 +139,11 @@ def test_an_annotation_forged_while_the_policies_were_off_is_put_right(
         cluster.kubectl(*forge)
     cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
     try:
-        wait_until("the policy is off", lambda: is_allowed(cluster, *forge), timeout=90)
+        wait_until("the policy is off", lambda: is_allowed(cluster, *forge))
         cluster.kubectl(*forge)
     finally:
         product.install()
-        wait_until("the policy is on", lambda: not is_allowed(cluster, *forge), timeout=90)
+        wait_until("the policy is on", lambda: not is_allowed(cluster, *forge))
     watch_until(
         cluster,
         PODS.format(namespace=namespace),

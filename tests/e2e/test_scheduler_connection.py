@@ -47,7 +47,7 @@ def test_another_port_is_taken_over_and_the_former_one_left(
         given = container["args"]
         return [given[place + 1] for place, option in enumerate(given) if option == "--listen"]
 
-    wait_until("only the new port is left", lambda: listens() == [f"127.0.0.1:{OTHER_PORT}"], timeout=180)
+    wait_until("only the new port is left", lambda: listens() == [f"127.0.0.1:{OTHER_PORT}"])
     product.await_ready("default")
     create(cluster, namespace, [pod("shares", {"main": 4})])
     watch_until(
@@ -67,7 +67,7 @@ def test_all_programs_follow_kubectl_set_image(cluster: LocalCluster, product: P
 
 def set_image(cluster: LocalCluster, image: str) -> None:
     cluster.kubectl("set", "image", "deployment/gpushare-operator", f"operator={image}", "-n", SYSTEM)
-    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
+    cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s")
     watch_until(
         cluster,
         paths.daemon_sets(SYSTEM),

@@ -27,6 +27,7 @@ from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("has_engine")]
 
+KEYS = "/etc/kubernetes/gpushare"
 RIGHTS = str(ROOT / "manifests" / "kube-scheduler" / "rights.yaml")
 
 
@@ -76,7 +77,6 @@ def test_before_the_rights_are_there_no_host_is_edited(
             for said in each.get("status", {}).get("conditions", ())
         ),
         what="the condition says that rights are missing",
-        seconds=120,
         describe=lambda found: [each.get("status") for each in found],
     )
     assert RIGHTS.removeprefix(f"{ROOT}/") in condition(cluster, "SchedulerConfigured")["message"]
@@ -161,9 +161,19 @@ def test_a_change_of_engine_either_way_moves_no_pod_and_leaves_no_extender_behin
         await_running(cluster, namespace, *made)
         await_agreement(cluster, namespace)
         assert image(cluster) == (our_image(cluster) if engine == "Plugin" else stock)
-        has_keys = [path for path in files(cluster) if path.startswith("gpushare/") and path.endswith(".pem")]
-        assert bool(has_keys) == (engine == "Extender")
+        await_keys(cluster, are_there=engine == "Extender")
         await_extenders(cluster, 1 if engine == "Extender" else 0)
+
+
+def await_keys(cluster: LocalCluster, *, are_there: bool) -> None:
+    """Wait until the control plane has keys of an extender, or none."""
+
+    def keys() -> list[str]:
+        return [path.name for path in cluster.node_path(CONTROL_PLANE, KEYS).rglob("*.pem")]
+
+    wait_until(
+        f"keys of an extender: {are_there}", lambda: bool(keys()) == are_there, explain=lambda: str(keys())
+    )
 
 
 def await_extenders(cluster: LocalCluster, number: int) -> None:
@@ -171,5 +181,4 @@ def await_extenders(cluster: LocalCluster, number: int) -> None:
     wait_until(
         f"{number} DaemonSets of extenders",
         lambda: daemon_sets(cluster).count("gpushare-extender") == number,
-        timeout=60,
     )

@@ -69,7 +69,7 @@ def test_a_policy_that_comes_back_while_another_one_goes_is_in_force_at_once(
     )
     product.apply(policy("again", nodes=["gpu-2"]))
     product.await_ready("again")
-    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=240s")
     product.delete("again")
 
 
@@ -135,7 +135,6 @@ def meddling(cluster: LocalCluster) -> Iterator[None]:
         wait_until(
             "the rule is in force",
             lambda: "TRACING" in cluster.kubectl(*dry_run, stdin=json.dumps(PROBE)),
-            timeout=90,
         )
         yield
     finally:

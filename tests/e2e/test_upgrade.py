@@ -12,7 +12,7 @@ from tests.e2e.holdings import holdings
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM, Product, named, policy
-from tests.e2e.workloads import create, pod
+from tests.e2e.workloads import create, create_namespace, pod
 from tests.releases.release import PACKAGES, last_release
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -116,7 +116,7 @@ class Upgrade:
 
     def _await_operator(self) -> None:
         self.cluster.kubectl(
-            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
+            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=240s"
         )
 
     def move(self, program: str, version: Version) -> None:
@@ -190,7 +190,7 @@ STAGES = ("released", "operator", "plugin", "all", "operator-back", "all-back")
 def test_pods_keep_their_cards_whichever_program_is_older(
     own_cluster: LocalCluster, versions: Versions
 ) -> None:
-    own_cluster.kubectl("create", "namespace", "test-upgrade")  # the cluster ends with this test
+    create_namespace(own_cluster, "test-upgrade")  # the cluster ends with this test
     product = Product(own_cluster)
     upgrade = Upgrade(product, versions, "test-upgrade")
     upgrade.install(Version.RELEASED)

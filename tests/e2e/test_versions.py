@@ -29,7 +29,7 @@ def node(runtime: ContainerRuntime, tmp_path: Path) -> Iterator[Json]:
     nodes = ClusterConfig.of_size(workers=0).nodes
     with LocalCluster(tmp_path) as running:
         running.start(ClusterConfig(nodes=nodes, containerd=Containerd(runtime=runtime)))
-        running.wait_ready(240)
+        running.wait_ready()
         (ready,) = get(running, NODES)["items"]
         yield ready["status"]
 

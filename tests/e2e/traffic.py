@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from chaos.quiet import SINK
 from chaos.traffic import ordinary_pod, present, sink_node
-from tests.e2e.observe import CALL_SECONDS, NODES, PODS, condition
+from tests.e2e.observe import CALL_SECONDS, NODES, PATIENCE, PODS, condition
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -18,9 +18,6 @@ from gpushare_localcluster.cluster import LocalCluster
 
 INTERVAL = 0.2
 """Seconds between two pods."""
-
-PATIENCE = 60.0
-"""Seconds for the last pods to find their nodes."""
 
 _PATH = PODS.format(namespace="default")
 
@@ -70,7 +67,9 @@ def flowing(cluster: LocalCluster) -> Iterator[Traffic]:
 async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) -> None:
     async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
         await client.create(NODES, sink_node())
-        watching = asyncio.create_task(_note_scheduled(client, traffic))
+        bound = asyncio.Queue[str]()
+        watching = asyncio.create_task(_note_scheduled(client, traffic, bound))
+        deleting = asyncio.create_task(_delete(client, bound))
         while not traffic.is_closed:
             traffic.is_closed = stop.is_set()
             name = f"ordinary-{len(traffic.created)}"
@@ -80,16 +79,23 @@ async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) 
         # A pod that finds no node at all is told by the test.
         await asyncio.wait([watching], timeout=PATIENCE)
         watching.cancel()
+        deleting.cancel()
         await client.delete(f"{NODES}/{SINK}")
 
 
-async def _note_scheduled(client: KubeClient, traffic: Traffic) -> None:
+async def _delete(client: KubeClient, bound: "asyncio.Queue[str]") -> None:
+    """Beside the watch: a slow answer does not make other pods look as if they waited."""
+    while True:
+        await client.delete(f"{_PATH}/{await bound.get()}")
+
+
+async def _note_scheduled(client: KubeClient, traffic: Traffic, bound: "asyncio.Queue[str]") -> None:
     """Until the last pod of closed traffic has its node."""
     async for event in follow(client, Collection(_PATH)):
         for pod in present(event):
             name = pod["metadata"]["name"]
             if condition(pod, "PodScheduled").get("status") == "True" and name not in traffic.scheduled:
                 traffic.scheduled[name] = time.monotonic()
-                await client.delete(f"{_PATH}/{name}")
+                bound.put_nowait(name)
         if traffic.is_closed and traffic.is_done():
             return

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping
 
+from tests.e2e.observe import watch_until
+
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -58,6 +60,18 @@ def replica_set(name: str, *, units: int, replicas: int) -> Json:
             "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
         },
     }
+
+
+def create_namespace(cluster: LocalCluster, name: str) -> None:
+    """One that takes pods: without its account, which a controller makes, the API server refuses them after a
+    second."""
+    cluster.kubectl("create", "namespace", name)
+    watch_until(
+        cluster,
+        f"/api/v1/namespaces/{name}/serviceaccounts",
+        lambda accounts: any(account["metadata"]["name"] == "default" for account in accounts),
+        what=f"namespace {name} has its account",
+    )
 
 
 def create(cluster: LocalCluster, namespace: str, bodies: Iterable[Json]) -> None:

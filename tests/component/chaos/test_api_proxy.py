@@ -192,9 +192,9 @@ async def test_a_hung_watch_carries_nothing_though_the_fault_has_ended(way: Way)
 
 
 async def test_a_slow_write_is_carried_out_though_its_caller_has_given_up(way: Way) -> None:
-    way.proxy.faults.begin(1, fault(Manner.SLOW, seconds=1.5))
+    way.proxy.faults.begin(1, fault(Manner.SLOW, seconds=4.0))
     with pytest.raises(UnreachableError):
-        await way.client.send(ApiRequest(method="POST", path=PODS, body={}, timeout=0.3))
+        await way.client.send(ApiRequest(method="POST", path=PODS, body={}, timeout=1.5))
     assert way.server.created == []
     async with asyncio.timeout(SOON):
         while not way.carried_out:  # noqa: ASYNC110 - the server's side has nothing to wait on

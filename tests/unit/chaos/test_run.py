@@ -14,7 +14,7 @@ import pytest
 from chaos.__main__ import _folder_name
 from chaos.findings import Finding, Findings
 from chaos.run import Outcome, run
-from chaos.traffic import LONGEST, Traffic
+from chaos.traffic import Traffic
 from chaos.world import World, _files
 
 from gpushare_core.api.enums import Engine
@@ -68,14 +68,15 @@ def test_an_ordinary_pod_that_is_blocked_is_told_once(monkeypatch: pytest.Monkey
     client: Any = None
     traffic = Traffic(client, found.append)
     traffic.created = {"ordinary-1": 0.0, "ordinary-2": 1.0}
-    for now[0] in (LONGEST, LONGEST + 2, LONGEST + 3):
+    longest = traffic.longest_wait
+    for now[0] in (longest, longest + 2, longest + 3):
         traffic.look()
     assert [finding.rule for finding in found] == ["I6"]
     assert "ordinary-1" in found[0].sentence
     traffic.waited = {"ordinary-1": 50.0, "ordinary-2": 50.0}
     traffic.look()
     traffic.created["ordinary-3"] = now[0]
-    now[0] += LONGEST + 1
+    now[0] += longest + 1
     traffic.look()
     assert len(found) == 2
 

@@ -4,18 +4,21 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from chaos.audit.auditor import Auditor
+from chaos.deadlines import Deadlines
 from chaos.expectations import Expectations
 from chaos.findings import Findings
 from chaos.operation import BreachError, Fault, NothingHitError, Operation
 from chaos.plan.history import Step
 from chaos.quiet import NotQuietError, Quiet
 from chaos.record import DONE, OFTEN, Record
-from chaos.runner import Deadlines, FaultStaysError, Runner
+from chaos.runner import FaultStaysError, Runner
 from chaos.world import World
+from tests.simulation import virtual_time
 
 from gpushare_core.audit.difference import Difference, DifferenceKind
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -108,7 +111,21 @@ class Stage:
         return Quiet(0.0, at_once=self.restless < 0)
 
 
+@pytest.fixture(autouse=True)
+def loop_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where time is virtual, the runner's clock is, too."""
+    monkeypatch.setattr("chaos.runner.time", SimpleNamespace(monotonic=virtual_time.seconds))
+
+
 async def play(stage: Stage, *rounds: Sequence[Operation], collect: bool = False) -> tuple[Findings, Record]:
+    """In virtual time: how fast the machine is says nothing of the runner."""
+    playing = play_in_this_loop(stage, *rounds, collect=collect)
+    return await asyncio.to_thread(virtual_time.run, playing)
+
+
+async def play_in_this_loop(
+    stage: Stage, *rounds: Sequence[Operation], collect: bool = False
+) -> tuple[Findings, Record]:
     steps = [
         Step(number=0, round=number, after=0.0, operation=operation)
         for number, operations in enumerate(rounds)
@@ -138,7 +155,7 @@ async def test_faults_are_healed_after_the_other_operations_and_before_quiet() -
 async def test_a_fault_lasts_its_time() -> None:
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    await play(Stage(), [Breaks(seconds=0.3)])
+    await play_in_this_loop(Stage(), [Breaks(seconds=0.3)])
     assert loop.time() - begun >= 0.3
 
 
