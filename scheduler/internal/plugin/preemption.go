@@ -35,15 +35,15 @@ func (p *Plugin) PostFilter(
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if own.isUnservable { // no node is kept for it any more
-		none := &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}
-		return &fwk.PostFilterResult{NominatingInfo: none}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+		return keptNowhere(), fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	p.refused(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	defer p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
-	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(ctx, state, pod, nominated) {
+	isRefusedThere := nominated != "" && nodes.Get(nominated).Plugin() == Name
+	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
@@ -51,7 +51,15 @@ func (p *Plugin) PostFilter(
 	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && nominated == "" {
 		return waitsFor(releasing)
 	}
+	if isRefusedThere { // unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain
+		return keptNowhere(), fwk.NewStatus(fwk.Unschedulable)
+	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// keptNowhere has no node kept for a pod.
+func keptNowhere() *fwk.PostFilterResult {
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
 // waitsFor has a pod wait for a node; nobody is evicted.

@@ -153,6 +153,30 @@ func TestWhoWaitsForANodeThatIsUnreachableIsPlacedElsewhere(t *testing.T) {
 	w.waitBound("important")
 }
 
+// A pod is evicted on gpu-1 for an important one, and hangs: its card is sick by then, and the other one is an equal's.
+func TestWhoWaitsForACardThatIsSickIsPlacedElsewhereBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("low", 16, priority(-5), on("gpu-1", "GPU-0", 16))
+	s.create("equal", 16, priority(10), on("gpu-1", "GPU-1", 16))
+	s.create("other", 16, on("gpu-2", "GPU-0", 16))
+	s.linger("low")
+	w := s.start(node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16), node("gpu-2", 1, "uid-other", 0, 16))
+	w.lead()
+	w.create("important", 16, priority(10))
+	w.eventually("it waits for gpu-1", func() bool {
+		return w.pod("important").Status.NominatedNodeName == "gpu-1" && w.pod("low").DeletionTimestamp != nil
+	})
+	time.Sleep(2 * tickTime)
+	sick := node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16)
+	sick.Cards[0].IsHealthy = false
+	w.report(sick)
+	w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+	w.report(node("gpu-2", 1))
+	w.waitBound("important")
+}
+
 // Each counts where the other one is tried: both would wait for ever.
 func TestTwoThatAreNominatedForANodeWithRoomForOneDoNotKeepEachOtherAway(t *testing.T) {
 	t.Parallel()
