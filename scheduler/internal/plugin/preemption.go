@@ -35,15 +35,15 @@ func (p *Plugin) PostFilter(
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	if own.isUnservable { // no node is kept for it any more
-		none := &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}
-		return &fwk.PostFilterResult{NominatingInfo: none}, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+		return keptNowhere(), fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	p.refused(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	defer p.forgetUnlessPending(pod)
 	nominated := p.nominatedNode(own, pod)
-	if nominated != "" && nodes.Get(nominated).Plugin() == Name && p.isBeingReleased(own.asked, pod, nominated) {
+	isRefusedThere := nominated != "" && nodes.Get(nominated).Plugin() == Name
+	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
@@ -51,7 +51,15 @@ func (p *Plugin) PostFilter(
 	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && nominated == "" {
 		return waitsFor(releasing)
 	}
+	if isRefusedThere { // unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain
+		return keptNowhere(), fwk.NewStatus(fwk.Unschedulable)
+	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// keptNowhere has no node kept for a pod.
+func keptNowhere() *fwk.PostFilterResult {
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
 // waitsFor has a pod wait for a node; nobody is evicted.
@@ -155,29 +163,40 @@ func (p *Plugin) narrow(
 func (p *Plugin) prospects(
 	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, tried []fwk.NodeInfo,
 ) (isInVain, fitsSoon []bool) {
-	others := state.Clone()
-	others.SetSkipFilterPlugins(others.GetSkipFilterPlugins().Union(notAsked))
+	others := withoutUs(state)
 	isInVain, fitsSoon = make([]bool, len(tried)), make([]bool, len(tried))
 	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
 		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
-		fitsSoon[place] = status.IsSuccess() && p.fitsOnceReleased(own.asked, pod, tried[place])
+		fitsSoon[place] = status.IsSuccess() && p.fitsOnceReleased(own, pod, tried[place])
 		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable || fitsSoon[place]
 	}, Name)
 	return isInVain, fitsSoon
 }
 
-// fitsOnceReleased says whether a pod will fit a node once all is released of the pods that are gone.
-func (p *Plugin) fitsOnceReleased(asked *cluster.Asked, pod *v1.Pod, info fwk.NodeInfo) bool {
+// fitsOnceReleased says whether a pod will fit a node once all is released of the pods that are gone, and remembers where: on other
+// cards it would count where others end much later.
+func (p *Plugin) fitsOnceReleased(own *podState, pod *v1.Pod, info fwk.NodeInfo) bool {
 	gone := p.cluster.Gone(info)
 	if len(gone) == 0 {
 		return false
 	}
 	node := p.besideNominated(info, pod)
 	node.TakeAway(gone...)
-	return node.Fits(asked.Request)
+	holder, _ := node.Reserve("", own.asked.Request)
+	if holder != nil {
+		own.places.Store(info.Node().Name, holder.Cards)
+	}
+	return holder != nil
 }
 
-// notAsked are the plugins that narrow does not ask. Once the Filter of DynamicResources has refused a node because of a claim
+// withoutUs returns a state in which the other plugins are asked about nodes that we refused.
+func withoutUs(state fwk.CycleState) fwk.CycleState {
+	others := state.Clone()
+	others.SetSkipFilterPlugins(others.GetSkipFilterPlugins().Union(notAsked))
+	return others
+}
+
+// notAsked are the plugins that withoutUs leaves out. Once the Filter of DynamicResources has refused a node because of a claim
 // of the pod, its PostFilter deallocates the claim, although its device may be on the very node where evictions help.
 var notAsked = sets.New(Name, names.DynamicResources)
 
@@ -206,13 +225,14 @@ func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
 }
 
 // isBeingReleased says whether a pod will fit a node although nobody else is evicted. Once nothing more is released there, it does
-// not fit where others that are nominated for the node leave no room: two of them would keep each other away for ever.
-func (p *Plugin) isBeingReleased(asked *cluster.Asked, pod *v1.Pod, name string) bool {
+// not fit where others that are nominated for the node leave no room: two of them would keep each other away for ever. Nor does it
+// where another plugin refuses it whoever goes, such as since the node is unreachable: pods there do not end.
+func (p *Plugin) isBeingReleased(ctx context.Context, state fwk.CycleState, pod *v1.Pod, name string) bool {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
-	if err != nil {
+	if err != nil || p.handle.RunFilterPlugins(ctx, withoutUs(state), pod, info).Code() == fwk.UnschedulableAndUnresolvable {
 		return false
 	}
-	leaving := p.cluster.Leaving(info)
+	asked, leaving := stateOf(state).asked, p.cluster.Leaving(info)
 	if len(leaving) == 0 {
 		return p.besideNominated(info, pod).Fits(asked.Request)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"gpushare.io/scheduler/internal/sharenode"
@@ -132,6 +133,50 @@ func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
 	}
 }
 
+// A pod is evicted on gpu-1 for an important one, and its kubelet is dead: it does not end.
+func TestWhoWaitsForANodeThatIsUnreachableIsPlacedElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("low", 16, priority(-5), on("gpu-1", "GPU-0", 16))
+	s.create("other", 16, on("gpu-2", "GPU-0", 16))
+	s.linger("low")
+	w := s.start(node("gpu-1", 1, "uid-low", 0, 16), node("gpu-2", 1, "uid-other", 0, 16))
+	w.lead()
+	w.create("important", 16, priority(10))
+	w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
+	w.changeNode("gpu-1", func(node *v1.Node) {
+		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnreachable, Effect: v1.TaintEffectNoExecute}}
+	})
+	w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+	w.report(node("gpu-2", 1))
+	w.waitBound("important")
+}
+
+// A pod is evicted on gpu-1 for an important one, and hangs: its card is sick by then, and the other one is an equal's.
+func TestWhoWaitsForACardThatIsSickIsPlacedElsewhereBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("low", 16, priority(-5), on("gpu-1", "GPU-0", 16))
+	s.create("equal", 16, priority(10), on("gpu-1", "GPU-1", 16))
+	s.create("other", 16, on("gpu-2", "GPU-0", 16))
+	s.linger("low")
+	w := s.start(node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16), node("gpu-2", 1, "uid-other", 0, 16))
+	w.lead()
+	w.create("important", 16, priority(10))
+	w.eventually("it waits for gpu-1", func() bool {
+		return w.pod("important").Status.NominatedNodeName == "gpu-1" && w.pod("low").DeletionTimestamp != nil
+	})
+	time.Sleep(2 * tickTime)
+	sick := node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16)
+	sick.Cards[0].IsHealthy = false
+	w.report(sick)
+	w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+	w.report(node("gpu-2", 1))
+	w.waitBound("important")
+}
+
 // Each counts where the other one is tried: both would wait for ever.
 func TestTwoThatAreNominatedForANodeWithRoomForOneDoNotKeepEachOtherAway(t *testing.T) {
 	t.Parallel()
@@ -212,6 +257,42 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 		if w.pod(name) == nil {
 			t.Errorf("%s was evicted in vain", name)
 		}
+	}
+}
+
+// stuck ends late on GPU-0. Were the pod that waits counted there, any other could take the card of gone before it is tried again.
+func TestTheCardOfAPodThatIsGoneIsKeptForWhoWaitsForIt(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.timing.Retry = patience
+	s.create("stuck", 16, on("gpu-1", "GPU-0", 16))
+	s.create("gone", 16, on("gpu-1", "GPU-1", 16))
+	s.linger("stuck")
+	w := s.start(node("gpu-1", 2, "uid-stuck", 0, 16, "uid-gone", 1, 16))
+	w.lead()
+	gone := w.pod("gone")
+	w.delete("stuck")
+	w.delete("gone")
+	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.create("important", 16, priority(10))
+	w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
+	profile := w.sched.Profiles[schedulerName]
+	nominated := profile.NominatedPodsForNode("gpu-1")
+	w.attempts.mutex.Lock() // it is not tried
+	defer w.attempts.mutex.Unlock()
+	w.report(node("gpu-1", 2, "uid-stuck", 0, 16))
+	info, err := profile.SnapshotSharedLister().NodeInfos().Get("gpu-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{&Plugin{core: w.factory.core, handle: profile}, t, nil, framework.NewCycleState()}
+	other := podOf("other", 16)
+	b.begin(other)
+	for _, one := range nominated {
+		b.AddPod(context.Background(), b.state, other, one, info)
+	}
+	if len(nominated) != 1 || b.Filter(context.Background(), b.state, other, info).IsSuccess() {
+		t.Errorf("another one may have its card beside %d that are nominated", len(nominated))
 	}
 }
 
