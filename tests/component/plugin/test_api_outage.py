@@ -57,7 +57,7 @@ async def test_a_reader_that_is_stuck_is_a_reason_to_be_restarted(
     node.kubelet.deaf = True
     agent = node.agent
     assert agent
-    await node.until("the complaint", lambda: "assignments were read" in agent.liveness_problem(), within=15)
+    await node.until("the complaint", lambda: "assignments were read" in agent.liveness_problem())
     node.kubelet.deaf = False
 
 

@@ -48,7 +48,7 @@ def library(driver: StubDriver) -> Iterator[NvmlLibrary]:
 
 @pytest.fixture
 async def source(library: NvmlLibrary) -> NvmlSource:
-    return NvmlSource(library, deadline=5)
+    return NvmlSource(library, deadline=60)
 
 
 def health(reading: Reading) -> dict[str, bool]:

@@ -130,7 +130,7 @@ async def test_a_spec_that_this_version_cannot_read_is_said_and_what_was_offered
     node.share(mode="Unheard")
     unreadable = ("True", "SpecUnreadable")
     await node.until(
-        "the word", lambda: raw_conditions(node).get("UnitChangeBlocked") == unreadable, within=5
+        "the word", lambda: raw_conditions(node).get("UnitChangeBlocked") == unreadable
     )
     assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
     await node.stop_plugin()
