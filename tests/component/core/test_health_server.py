@@ -49,11 +49,13 @@ async def defective() -> Response:
 PAGES: Mapping[str, Page] = {"/healthz": well, "/large": large, "/defective": defective}
 
 
+PATIENT = HealthLimits(request=60.0, response=60.0)
+
+
 @contextlib.asynccontextmanager
 async def serving(limits: HealthLimits | None = None) -> AsyncIterator[HealthServer]:
     """Without ``limits`` nobody is dropped because the machine is busy."""
-    patient = HealthLimits(request=60.0, response=60.0)
-    async with HealthServer(0, PAGES, host="127.0.0.1", limits=limits or patient) as port:
+    async with HealthServer(0, PAGES, host="127.0.0.1", limits=limits or PATIENT) as port:
         yield port
 
 
@@ -103,12 +105,12 @@ class TestResponses:
 
     @pytest.mark.parametrize("host", ["127.0.0.1", IPV6])
     async def test_at_an_address_of_either_family(self, host: str) -> None:
-        async with HealthServer(0, PAGES) as port:
+        async with HealthServer(0, PAGES, limits=PATIENT) as port:
             assert await ask(port, host=host) == OK
 
     @pytest.mark.parametrize("host", ["127.0.0.1", IPV6])
     async def test_at_one_address_alone(self, host: str) -> None:
-        async with HealthServer(0, PAGES, host=host) as port:
+        async with HealthServer(0, PAGES, host=host, limits=PATIENT) as port:
             assert await ask(port, host=host) == OK
 
     async def test_a_request_may_come_in_parts(self) -> None:

@@ -89,7 +89,7 @@ class Server:
         window: int = 65535,
     ) -> AsyncIterator[Http2Client]:
         ports = asyncio.get_running_loop().create_future()
-        limits = ListenerLimits(timeouts or Timeouts())
+        limits = ListenerLimits(timeouts or Timeouts(read=120.0, idle=120.0), handshake=120.0)
         self.stopped = asyncio.create_task(self._serve(handler, limits, drain, ports))
         self.port = await ports
         try:
