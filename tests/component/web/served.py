@@ -31,7 +31,7 @@ async def served(
     between: float = 0.05,
     late: float = WITHIN,
 ) -> AsyncIterator[PageServer]:
-    async with KubeClient(cluster.credentials()) as client:
+    async with KubeClient(cluster.credentials(), timeout=5.0) as client:
         reader = PageReader(client=client, now=utc_now, rack_label=rack_label, scope=scope)
         publication = Publication()
         gathering = Gathering(
