@@ -27,7 +27,7 @@ from gpushare_localcluster.errors import LocalClusterError
 
 PACKAGES = ("chromium", "fonts-dejavu-core")
 STARTED_WITHIN = 60.0
-WITHIN = 20.0
+WITHIN = 60.0
 FLAGS = (
     "--headless=new",
     "--remote-debugging-port=0",

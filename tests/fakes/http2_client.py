@@ -11,7 +11,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, Event, ResponseReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
-SECONDS = 5.0
+SECONDS = 30.0
 HEAD = 9
 """Bytes of a frame before its payload. Source: RFC 9113, 4.1."""
 GOAWAY = 7

@@ -176,7 +176,7 @@ class FakeKubelet:
             await context.abort(grpc.StatusCode.UNKNOWN, self.refuse)
         socket = self.device_plugins / request.endpoint
         channel = grpc.aio.insecure_channel(f"unix://{socket}", options=_OWN_CONNECTION)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await channel.channel_ready()
         plugin = Plugin(channel, request)
         await plugin.call("GetDevicePluginOptions", api.Empty, api.DevicePluginOptions)(api.Empty())

@@ -1,5 +1,6 @@
 """A driver whose library is compiled from ``nvml/stub.c``, and does what a test tells it."""
 
+import asyncio
 import shutil
 import subprocess
 import tempfile
@@ -92,6 +93,12 @@ class StubDriver:
         """The processes of a cgroup use ``size`` bytes of a card."""
         self.cgroups[card, cgroup] = size
         self.write()
+
+    async def called(self, symbol: str, times: int = 1) -> None:
+        """Waits until there have been so many calls, in a thread of the plugin's."""
+        async with asyncio.timeout(30):
+            while self.calls(symbol) < times:  # noqa: ASYNC110 - a file tells
+                await asyncio.sleep(0.01)
 
     def calls(self, symbol: str) -> int:
         """Returns how often it was called."""

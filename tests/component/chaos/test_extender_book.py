@@ -15,7 +15,7 @@ def test_a_connection_that_is_reset_leaves_no_socket_open() -> None:
     """Else a ResourceWarning, which is an error in tests."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname(), timeout=5) as plain,
+        socket.create_connection(server.getsockname(), timeout=30) as plain,
     ):
         accepted, _ = server.accept()
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_ONCE)

@@ -16,7 +16,7 @@ from gpushare_core.kube.credentials import Credentials
 
 FRAMES = [b"\x00\x00\x00\x03a\nb", b"\x00\x00\x00\x00", b"\x00\x00\x01\x00" + bytes(256)]
 LINES = [b'{"a": 1}\n', b"\n", b'{"b": 2}\n']
-SOON = 5.0
+SOON = 30.0
 TLS = ssl.create_default_context()
 EXPIRED = (
     "0000005c0a054552524f5212530a516b3873000a0c0a0276311206537461747573123d12074661696c7572651a266368616f733a20746"

@@ -25,7 +25,7 @@ NOWHERE = ("--kubeconfig", "/nowhere/kubeconfig")
 )
 def test_the_first_line_names_program_and_version(program: str, arguments: tuple[str, ...]) -> None:
     command = [str(PROGRAMS / program), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     first = json.loads(done.stderr.splitlines()[0])
     assert first["message"] == f"{program} {VERSION} starts"
 
@@ -34,6 +34,6 @@ def test_the_first_line_names_program_and_version(program: str, arguments: tuple
 def test_so_does_the_first_line_of_its_file_on_the_host(program: str, tmp_path: Path) -> None:
     node = ("--node", "gpu-1") if program == "gpushare-plugin" else ()
     command = [str(PROGRAMS / program), *node, *NOWHERE, "--log-folder", str(tmp_path)]
-    subprocess.run(command, capture_output=True, check=False, timeout=60)
+    subprocess.run(command, capture_output=True, check=False, timeout=300)
     first = json.loads((tmp_path / f"{program}.log").read_text().splitlines()[0])
     assert first["message"] == f"{program} {VERSION} starts"

@@ -41,11 +41,11 @@ async def api() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
-    async with KubeClient(api.credentials(), timeout=3.0) as opened:
+    async with KubeClient(api.credentials(), timeout=60) as opened:
         yield opened
 
 
-async def lines_of(client: KubeClient, *, idle: float = 5.0) -> list[bytes]:
+async def lines_of(client: KubeClient, *, idle: float = 60.0) -> list[bytes]:
     request = ApiRequest(path=PODS, params={"watch": "1", "resourceVersion": "1"}, accept=JSON)
     return [line async for line in client.stream(request, idle=idle)]
 
@@ -106,10 +106,13 @@ async def test_a_refusal_tells_when_to_come_again(
     credentials = api.credentials()
     proxy = credentials.server if way == "by a proxy" else None
     api.fail("GET", PODS, status(code, **{"Retry-After": told}), watch=way == "watch")
+    clock = asyncio.get_running_loop().time
     async with KubeClient(replace(credentials, proxy=proxy)) as client:
+        begun = clock()
         with pytest.raises(ApiError) as caught:
             await (lines_of(client) if way == "watch" else client.get(PODS))
-        assert seconds - 1 < client.asked_to_wait <= seconds
+        asked = client.asked_to_wait
+        assert seconds - (clock() - begun) <= asked <= seconds
     assert caught.value.retry_after == seconds
 
 
@@ -135,7 +138,6 @@ async def garbage(_: web.Request) -> web.Response:
     "answer",
     [
         pytest.param(cut, id="connection cut"),
-        pytest.param(hang, id="no answer in time"),
         pytest.param(garbage, id="not JSON"),
     ],
 )
@@ -146,6 +148,15 @@ async def test_without_a_complete_answer_the_outcome_is_unknown(
     api.fail("POST", path, answer)
     with pytest.raises(UnreachableError) as caught:
         await client.create(path, {})
+    assert not isinstance(caught.value, NotSentError)
+
+
+async def test_nor_is_it_known_without_an_answer_in_time(api: FakeApi, client: KubeClient) -> None:
+    path = "/api/v1/namespaces/default/pods/a/binding"
+    api.fail("POST", path, hang)
+    await client.get(PODS)  # connected: the next call is sent at once
+    with pytest.raises(UnreachableError) as caught:
+        await client.send(ApiRequest(method="POST", path=path, body={}, timeout=0.3))
     assert not isinstance(caught.value, NotSentError)
 
 
@@ -241,7 +252,7 @@ async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
             for _ in range(step):
                 await asyncio.sleep(0)
             calling.cancel()
-            await asyncio.wait([calling], timeout=1)
+            await asyncio.wait([calling], timeout=30)
             assert calling.cancelled()
 
 
@@ -359,10 +370,9 @@ async def test_what_is_no_event_is_no_sign_of_the_server(
     """Such a watch was listened to for ever."""
     api.fail("GET", PODS, dripping(drop, begins=b"{}\n"), watch=True)
     lines = client.stream(ApiRequest(path=PODS, params={"watch": "1"}), idle=0.3)
-    assert await anext(lines) == b"{}"
     async with asyncio.timeout(30):
         with pytest.raises(UnreachableError, match="TimeoutError"):
-            await anext(lines)
+            [line async for line in lines]
 
 
 async def test_events_may_come_as_slowly_as_they_are_taken(api: FakeApi, client: KubeClient) -> None:

@@ -28,9 +28,16 @@ async def api() -> AsyncIterator[FakeApi]:
         yield fake
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call is given up because the machine is busy."""
+    for module in ("binder", "binding_write"):
+        monkeypatch.setattr(f"gpushare_extender.bind.{module}.CALL_SECONDS", 120)
+
+
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
-    async with KubeClient(api.credentials(), timeout=2.0) as opened:
+    async with KubeClient(api.credentials(), timeout=120) as opened:
         yield opened
 
 

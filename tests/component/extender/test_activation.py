@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
+from tests.fakes.leaping_time import leap
 from tests.samples.extender import RESOURCE, asked, holder_json, pod_json, share_node_json
 
 from gpushare_core.text.json_object import Json
@@ -120,12 +121,14 @@ async def test_a_deletion_that_the_extender_hears_of_after_the_scheduler(
 
 
 async def test_what_the_scheduler_tries_by_itself_costs_nothing(
-    api: FakeApi, caller: SchedulerCaller
+    api: FakeApi, caller: SchedulerCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(activation, "SETTLE_SECONDS", 60.0)
     assert (await caller.filter("n1", units=16))["NodeNames"] == []
     api.put(SHARE_NODES, reported())
     api.delete(PODS, "x", "default")
     await until(caller, passes=True)
+    leap(60.0)
     await asyncio.sleep(0.3)
     assert touches(api) == 0
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
 from tests.fakes.following_extender import permitted
+from tests.fakes.leaping_time import leap
 from tests.samples.extender import (
     ANNOTATION,
     RESOURCE,
@@ -363,18 +364,24 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     """The units stay reserved until the server tells; then the bind task books what is true."""
-    binder = Binder(client, ledger, permitted, BindTiming(answer_within=0.1))
+    binder = Binder(client, ledger, permitted, BindTiming(answer_within=30))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
         await free.wait()
 
     api.fail("POST", BINDING, slow)
-    assert "not known yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
-    assert "not known yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
+    first = asyncio.create_task(binder.bind(reference(), "n1"))
+    await api.wait_for("the Binding", lambda: bool(api.requests("POST", BINDING)))
+    leap(30)
+    assert "not known yet whether the pod is bound to node n1" in await first
+    second = asyncio.create_task(binder.bind(reference(), "n2"))
+    await asyncio.sleep(0)
+    leap(30)
+    assert "not known yet" in await second, "joins the bind task under way"
     assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, True)
     free.set()
-    assert await binder.drain(5.0) == 0
+    assert await binder.drain(30.0) == 0
     assert (used(ledger), ledger.reservations.is_unconfirmed("uid-a")) == (4, False)
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
@@ -457,16 +464,25 @@ async def test_no_bind_of_a_burst_waits_for_another_at_a_slow_server(api: FakeAp
 async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
+    free = asyncio.Event()
+
     async def slow(_: web.Request) -> None:
-        await asyncio.sleep(1.5)
+        await free.wait()
 
     api.put(PODS, pod_json("b", units=4))
     api.fail("POST", BINDING, slow)
-    binder = Binder(client, ledger, permitted, BindTiming(answer_within=0.5), parallel=1)
-    first, second = await asyncio.gather(binder.bind(reference("a"), "n1"), binder.bind(reference("b"), "n1"))
-    assert "not known yet" in first
-    assert second == "the API server is slow: 1 binds wait for it already"
-    await binder.drain(30.0)
+    binder = Binder(client, ledger, permitted, BindTiming(answer_within=30), parallel=1)
+    first = asyncio.create_task(binder.bind(reference("a"), "n1"))
+    await api.wait_for("the Binding", lambda: bool(api.requests("POST", BINDING)))
+    second = asyncio.create_task(binder.bind(reference("b"), "n1"))
+    for _ in range(3):
+        await asyncio.sleep(0)  # it waits for its turn
+    leap(20)
+    assert await second == "the API server is slow: 1 binds wait for it already"
+    leap(10)
+    assert "not known yet" in await first
+    free.set()
+    assert await binder.drain(30.0) == 0
     assert (api.pod("a")["spec"].get("nodeName"), api.pod("b")["spec"].get("nodeName")) == ("n1", None)
     assert used(ledger) == 4
     assert await binder.bind(reference("b"), "n1") == ""

@@ -14,6 +14,7 @@ from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.http2_client import Http2Client, connected
 from tests.fakes.http2_wire import PREFACE, wire
+from tests.fakes.leaping_time import leap
 from tests.fakes.open_port import listening
 
 from gpushare_extender.transport.connection import Timeouts
@@ -84,11 +85,11 @@ class Server:
         handler: Handler = echo,
         *,
         timeouts: Timeouts | None = None,
-        drain: float = 5.0,
+        drain: float = 60.0,
         window: int = 65535,
     ) -> AsyncIterator[Http2Client]:
         ports = asyncio.get_running_loop().create_future()
-        limits = ListenerLimits(timeouts or Timeouts())
+        limits = ListenerLimits(timeouts or Timeouts(read=120.0, idle=120.0), handshake=120.0)
         self.stopped = asyncio.create_task(self._serve(handler, limits, drain, ports))
         self.port = await ports
         try:
@@ -222,20 +223,26 @@ class TestDeadlines:
         async def large(_: Request) -> Response:
             return Response(b"y" * 100_000)
 
-        async with server.client(large, timeouts=Timeouts(idle=0.3), window=1000) as client:
+        async with server.client(large, timeouts=Timeouts(idle=60.0), window=1000) as client:
             client.takes = False
-            assert (await client.answer(client.ask())).reset == CANCELLED
+            number = client.ask()
+            await client.until(lambda: bool(client.exchanges[number].content), "the beginning")
+            leap(60.0)
+            assert (await client.answer(number)).reset == CANCELLED
 
     async def test_a_connection_without_requests_is_not_kept(self, server: Server) -> None:
-        async with server.client(timeouts=Timeouts(idle=0.2)) as client:
+        async with server.client(timeouts=Timeouts(idle=60.0)) as client:
             assert (await client.answer(client.ask())).status == 200
+            leap(60.0)
             await client.until(lambda: client.closed, "the connection's end")
 
     async def test_an_answer_has_all_the_time_it_wants(self, server: Server) -> None:
         held = Held()
-        async with server.client(held, timeouts=Timeouts(read=0.1, idle=0.1)) as client:
+        async with server.client(held, timeouts=Timeouts(read=60.0, idle=60.0)) as client:
             number = client.ask()
-            await asyncio.sleep(0.4)
+            await asyncio.wait_for(held.until(1), 30)
+            leap(240.0)
+            await asyncio.sleep(0.1)
             assert not client.closed
             held.free.set()
             assert (await client.answer(number)).content == b"late"

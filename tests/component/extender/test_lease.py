@@ -187,14 +187,17 @@ async def test_with_a_bind_that_does_not_end_it_does_not(
 ) -> None:
     monkeypatch.setattr("gpushare_extender.extender.DRAIN_SECONDS", 0.05)
 
+    free = asyncio.Event()
+
     async def slow(_: object) -> None:
-        await asyncio.sleep(0.3)
+        await free.wait()
 
     api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", slow)
     binding = asyncio.create_task(one.bind("a"))
     await api.wait_for("the Binding", lambda: bool(api.requests("POST", f"{PATH}/a/binding")))
     await one.extender.finish()
     assert holder(api) == "one"
+    free.set()
     assert await binding == ""
 
 

@@ -40,7 +40,7 @@ class Operator:
 @asynccontextmanager
 async def operator(api: FakeApi, name: str) -> AsyncIterator[Operator]:
     leadership = Leadership.of(api.credentials(), "gpushare-system", identity=name, times=TIMES)
-    client = LeaderClient(api.credentials(), leadership, timeout=5, field_manager="gpushare-operator")
+    client = LeaderClient(api.credentials(), leadership, timeout=60, field_manager="gpushare-operator")
     async with leadership.client, client:
         yield Operator(leadership, client)
 

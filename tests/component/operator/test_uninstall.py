@@ -18,7 +18,7 @@ from gpushare_operator.main import main
 from gpushare_operator.process.login import login
 from gpushare_operator.process.uninstall import StillThereError, uninstall
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @pytest.fixture

@@ -22,9 +22,10 @@ async def test_it_lives_while_the_api_server_does_not_answer_at_its_start(
     await idle_node.start_plugin()
     await idle_node.until("its start", lambda: idle_node.agent is not None)
     await asyncio.sleep(1)
-    assert idle_node.agent
-    assert idle_node.agent.liveness_problem() == ""
-    assert idle_node.agent.readiness_problem() == "waiting for the API server"
+    agent = idle_node.agent
+    assert agent
+    await idle_node.until("its life", lambda: agent.liveness_problem() == "")
+    assert agent.readiness_problem() == "waiting for the API server"
     idle_node.api.recover()
     await idle_node.until_registered()
 
@@ -43,8 +44,9 @@ async def test_it_serves_on_what_it_knows_while_the_api_server_does_not_answer(
     admitted = await node.kubelet.admit(pod)
     assert admitted.variables["main"]["GPUSHARE_UNITS"] == "4"
     await asyncio.sleep(1.5)
-    assert node.agent
-    assert node.agent.liveness_problem() == ""
+    agent = node.agent
+    assert agent
+    await node.until("its life", lambda: agent.liveness_problem() == "")
 
 
 async def test_a_reader_that_is_stuck_is_a_reason_to_be_restarted(
@@ -57,7 +59,7 @@ async def test_a_reader_that_is_stuck_is_a_reason_to_be_restarted(
     node.kubelet.deaf = True
     agent = node.agent
     assert agent
-    await node.until("the complaint", lambda: "assignments were read" in agent.liveness_problem(), within=15)
+    await node.until("the complaint", lambda: "assignments were read" in agent.liveness_problem())
     node.kubelet.deaf = False
 
 

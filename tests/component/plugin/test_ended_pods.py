@@ -49,7 +49,7 @@ async def test_they_hold_their_units_while_containers_may_run(node: Node) -> Non
     pod = await forgotten(node)
     begun = asyncio.get_running_loop().time()
     node.api.put(PODS, pod | {"status": REFUSED})
-    await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
+    await node.until("the end of it", lambda: node.on_cards() == {}, within=60)
     assert asyncio.get_running_loop().time() - begun > 8
 
 
@@ -170,6 +170,6 @@ async def test_all_that_a_kubelet_refused_are_read_from_a_slow_api_server() -> N
 @pytest.mark.usefixtures("killed_at_once")
 async def test_an_api_server_that_hangs_is_not_waited_for() -> None:
     state = refused_pods(1)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await watch_of(state, SlowApi(60)).forget_ended(timeout=0.1)
     assert len(state.assigned.lost) == 1

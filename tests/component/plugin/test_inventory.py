@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.kubelet import AdmissionError
+from tests.fakes.leaping_time import leap
 from tests.fakes.plugin_node import Node
 from tests.samples.inventory import card_lines
 from tests.samples.plugin import container, pod_json
@@ -50,6 +51,20 @@ class Vendor:
 
 def problem(reading: Reading) -> str:
     return reading.problem.reason if reading.problem else ""
+
+
+async def read_in_vain(
+    source: InventorySource, reached: threading.Semaphore | None = None, *, times: int = 1
+) -> Reading:
+    """Reads past the deadline, once what hangs was ``reached`` so many times."""
+    reading = asyncio.create_task(source.read())
+    if reached:
+        for _ in range(times):
+            assert await asyncio.to_thread(reached.acquire, timeout=30)
+    while not reading.done():
+        leap(60)
+        await asyncio.sleep(0.01)
+    return reading.result()
 
 
 def uuids(reading: Reading) -> list[str]:
@@ -156,17 +171,18 @@ async def test_a_file_that_is_none_is_said_and_the_last_good_one_stays(
 async def test_a_disk_that_does_not_answer_holds_up_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = InventorySource(path, deadline=1.0)
+    source = InventorySource(path, deadline=60)
     before = await source.read()
-    released = threading.Event()
+    reached, released = threading.Semaphore(0), threading.Event()
     real_open = os.open
 
     def stuck(*arguments: object) -> int:
-        assert released.wait(30), "waited 30 s for the end of the test"
+        reached.release()
+        assert released.wait(300), "waited 300 s for the end of the test"
         return real_open(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("gpushare_plugin.devices.inventory.source.os.open", stuck)
-    reading = await source.read()
+    reading = await read_in_vain(source, reached)
     assert (problem(reading), reading.cards) == ("InventoryUnreadable", before.cards)
     assert problem(await source.read()) == "InventoryUnreadable", "asked once"
     monkeypatch.undo()
@@ -220,33 +236,35 @@ async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(pat
 
 async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> None:
     vendor = Vendor()
-    released = threading.Event()
+    reached, released = threading.Semaphore(0), threading.Event()
 
     def hang(_: Sequence[str], __: float) -> HealthAnswer:
-        assert released.wait(30), "waited 30 s for the end of the test"
+        reached.release()
+        assert released.wait(300), "waited 300 s for the end of the test"
         return HealthAnswer()
 
     in_place(path, TWO + HEALTH)
-    source = InventorySource(path, checks=CardChecks(hang, lambda: vendor.time), deadline=1.0)
-    assert {card.reason for card in (await source.read()).cards} == {
+    source = InventorySource(path, checks=CardChecks(hang, lambda: vendor.time), deadline=60)
+    assert {card.reason for card in (await read_in_vain(source, reached, times=2)).cards} == {
         "its health command has not answered yet"
     }
     vendor.time = 8.0
-    assert "did not end although it was killed" in (await source.read()).cards[0].reason
+    assert "did not end although it was killed" in (await read_in_vain(source)).cards[0].reason
     released.set()
     await until("healthy cards", source, are_healthy)
 
 
 async def test_rounds_while_a_health_command_hangs_keep_nothing(path: Path) -> None:
-    released = threading.Event()
+    reached, released = threading.Semaphore(0), threading.Event()
 
     def hang(_: Sequence[str], __: float) -> HealthAnswer:
-        assert released.wait(30), "waited 30 s for the end of the test"
+        reached.release()
+        assert released.wait(300), "waited 300 s for the end of the test"
         return HealthAnswer()
 
     in_place(path, TWO + HEALTH)
-    source = InventorySource(path, checks=(checks := CardChecks(hang, lambda: 0.0)), deadline=1.0)
-    cards = (await source.read()).cards
+    source = InventorySource(path, checks=(checks := CardChecks(hang, lambda: 0.0)), deadline=60)
+    cards = (await read_in_vain(source, reached, times=2)).cards
     gc.collect()
     before = sum(isinstance(found, asyncio.Future) for found in gc.get_objects())
     command = HealthCommand(arguments=("/bin/check", "{uuid}"), period=5.0, timeout=2.0)
@@ -283,7 +301,7 @@ async def test_a_slow_health_command_makes_no_card_sick_at_the_start_of_the_plug
     released = threading.Event()
 
     def slow(_: Sequence[str], __: float) -> HealthAnswer:
-        assert released.wait(30), "waited 30 s for the end of the test"
+        assert released.wait(300), "waited 300 s for the end of the test"
         return HealthAnswer()
 
     in_place(path, TWO + HEALTH)

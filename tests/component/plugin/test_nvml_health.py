@@ -29,7 +29,7 @@ each_error = pytest.mark.parametrize("error", sorted(ERRORS))
 @pytest.fixture
 async def source(library: NvmlLibrary) -> NvmlSource:
     """It is asked for everything: the thread looks for no events by itself."""
-    source = NvmlSource(library, deadline=5, period=3600)
+    source = NvmlSource(library, deadline=60, period=3600)
     assert health(await source.read()) == GOOD
     return source
 
@@ -153,7 +153,7 @@ async def test_the_library_is_not_unloaded_under_a_call(library: NvmlLibrary, dr
     await asyncio.to_thread(closing.join, 0.2)
     assert closing.is_alive()
     driver.recover()
-    await asyncio.to_thread(closing.join, 10)
+    await asyncio.to_thread(closing.join, 60)
     assert not closing.is_alive()
 
 

@@ -147,6 +147,7 @@ async def test_a_driver_that_hangs_is_a_problem_and_no_limit(
     for _ in range(2):
         found = await reader.limits([on(cgroup)])
         assert (found.supported, found.problem and found.problem.reason) == (None, "DriverHung")
+    await driver.called(GET)
     assert driver.calls(GET) == 1
 
 

@@ -232,6 +232,7 @@ async def test_a_driver_that_hangs_is_asked_once_and_answers_later(
         use = await meter.measure(question())
         assert use.problem
         assert use.problem.reason == "DriverHung"
+    await driver.called("nvmlDeviceGetMemoryInfo_v2")
     assert driver.calls("nvmlDeviceGetMemoryInfo_v2") == 1
     driver.recover()
     deadline = asyncio.get_running_loop().time() + 20

@@ -23,6 +23,6 @@ async def test_an_answer_that_cannot_be_decoded_is_none(tmp_path: Path) -> None:
     try:
         async with PodResources(socket, ["gpushare.io/memory"]) as resources:
             with pytest.raises(PodResourcesUnavailableError, match="no list of pods"):
-                await resources.assigned_devices(timeout=10)
+                await resources.assigned_devices(timeout=60)
     finally:
         await server.stop(None)

@@ -34,7 +34,7 @@ async def state_after_reading(api: PluginApi) -> PluginState:
     """What is known of ``ONE`` after its spec was read."""
     state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client:
-        await PodWatch(state, client, ended=lambda: None).read_specs([ONE], timeout=5)
+        await PodWatch(state, client, ended=lambda: None).read_specs([ONE], timeout=60)
     return state
 
 
@@ -80,9 +80,9 @@ async def _read_twice(api: PluginApi, first: HeldBack) -> PluginState:
     state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
-        group.create_task(watch.read_specs([ONE], timeout=5))
+        group.create_task(watch.read_specs([ONE], timeout=60))
         await first.asked.wait()
-        second = group.create_task(watch.read_specs([ONE], timeout=5))
+        second = group.create_task(watch.read_specs([ONE], timeout=60))
         await asyncio.sleep(0)
         assert not second.done()
         first.released.set()
@@ -130,9 +130,9 @@ async def test_a_reading_that_hangs_is_not_waited_for_long(
     state = PluginState(NODE)
     async with KubeClient(api.credentials()) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
         watch = PodWatch(state, client, ended=lambda: None)
-        first = group.create_task(watch.read_specs([ONE], timeout=5))
+        first = group.create_task(watch.read_specs([ONE], timeout=60))
         await hanging.asked.wait()
-        await watch.read_specs([ONE], timeout=5)
+        await watch.read_specs([ONE], timeout=60)
         assert state.pods[ONE].request
         assert not first.done()
         hanging.released.set()
@@ -156,7 +156,7 @@ async def test_a_pod_that_ends_while_it_is_being_read_is_not_remembered(
         if known:
             watch._handle(_event("ADDED"))
         async with asyncio.TaskGroup() as group:
-            group.create_task(watch.read_specs([ONE], timeout=5))
+            group.create_task(watch.read_specs([ONE], timeout=60))
             await held.asked.wait()
             watch._handle(_event("ADDED"))
             watch._handle(end)
@@ -179,7 +179,7 @@ async def test_a_reading_that_found_nothing_says_nothing_of_a_pod_that_came_sinc
         watch = PodWatch(state, client, ended=lambda: None)
         watch._handle(_pod_event("ADDED", uid="before", version=5))
         async with asyncio.TaskGroup() as group:
-            group.create_task(watch.read_specs([ONE], timeout=5))
+            group.create_task(watch.read_specs([ONE], timeout=60))
             await held.asked.wait()
             watch._handle(_pod_event("DELETED", uid="before", version=6))
             watch._handle(_pod_event("ADDED", uid="after", version=7))

@@ -3,6 +3,7 @@
 The hook is that of the tests, and the driver's library a stub.
 """
 
+import asyncio
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import toolkit_hook
+from tests.fakes.leaping_time import leap
 from tests.fakes.limited_containers import LimitedContainers
 from tests.fakes.nvml_driver import GIB, StubDriver
 from tests.samples.plugin import share_node
@@ -29,7 +31,6 @@ from gpushare_plugin.decide.use.cgroups import CgroupOwner
 from gpushare_plugin.decide.use.container_use import ContainerShare
 from gpushare_plugin.devices.nvml.library import NvmlLibrary
 from gpushare_plugin.devices.nvml.limits import NvmlLimits
-from gpushare_plugin.devices.nvml.use import DEADLINE
 from gpushare_plugin.devices.worker import Worker
 from gpushare_plugin.isolation.read_back import STARTS_WITHIN, DriverReader
 
@@ -110,7 +111,7 @@ def node(tmp_path: Path) -> Iterator[LimitedNode]:
         clock=lambda: now[0],
     )
     node = LimitedNode(driver, containers, reader, library, now)
-    node.wait_for_driver(DEADLINE)
+    node.wait_for_driver(60)
     yield node
     driver.recover()
     library.close()
@@ -210,19 +211,21 @@ async def test_a_pod_without_cgroups_is_unknown(node: LimitedNode) -> None:
 
 
 async def test_a_driver_that_hangs_makes_the_limit_unknown(node: LimitedNode) -> None:
-    node.containers.start(UID, ID, OURS, ["GPU-a"])
     node.wait_for_driver(0.2)
+    node.containers.start(UID, ID, OURS, ["GPU-a"])
     node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
     found = await node.finding()
     assert (found.in_force, found.limit) == (None, 4 * GIB)
 
 
 async def test_a_node_that_was_able_stays_so_while_its_driver_does_not_answer(node: LimitedNode) -> None:
-    node.wait_for_driver(0.2)
     assert DRIVER.unable(await node.facts()) is None
     node.driver.hang("nvmlDeviceGetMemoryLimits_v1")
     node.containers.start(UID, ID, OURS, ["GPU-a"])
-    facts = await node.facts()
+    asked = asyncio.create_task(node.facts())
+    await node.driver.called("nvmlDeviceGetMemoryLimits_v1")
+    leap(60)
+    facts = await asked
     assert DRIVER.unable(facts) is None
     assert DRIVER.in_force(isolated("GPU-a"), facts).in_force is None
 

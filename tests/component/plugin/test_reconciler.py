@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from tests.fakes.api_server import SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
@@ -17,13 +18,16 @@ async def test_reserved_memory_is_applied_live_with_one_list(node: Node) -> None
     assert node.kubelet.registrations == 1
 
 
-async def test_memory_that_a_round_took_is_not_kept_until_the_next_reading(node: Node) -> None:
+async def test_memory_that_a_round_took_is_not_kept_until_the_next_reading(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.TIMEOUT", 600.0)
     node.kubelet.deaf = True  # the next reading does not end while this lasts
     await asyncio.sleep(1.5)
     before = node.given_back
     node.share(reservedMemory="1Gi")
     await node.until("the status", lambda: node.share_node.status.summary == "0/15 0/15")
-    await node.until("the memory", lambda: node.given_back > before, within=2)
+    await node.until("the memory", lambda: node.given_back > before)
 
 
 async def test_a_change_of_unit_waits_until_the_last_pod_is_gone_over_a_restart_too(node: Node) -> None:
@@ -129,9 +133,7 @@ async def test_a_spec_that_this_version_cannot_read_is_said_and_what_was_offered
     """As after a downgrade of the plugin."""
     node.share(mode="Unheard")
     unreadable = ("True", "SpecUnreadable")
-    await node.until(
-        "the word", lambda: raw_conditions(node).get("UnitChangeBlocked") == unreadable, within=5
-    )
+    await node.until("the word", lambda: raw_conditions(node).get("UnitChangeBlocked") == unreadable)
     assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
     await node.stop_plugin()
     await node.start_plugin()

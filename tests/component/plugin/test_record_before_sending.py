@@ -137,7 +137,7 @@ async def test_a_change_that_waits_for_the_kubelet_is_said(node: Node) -> None:
     await node.until(
         "the word",
         lambda: node.condition("UnitChangeBlocked") == ("True", "PodResourcesUnreachable"),
-        within=15,
+        within=60,
     )
     assert node.share_node.status.memory_unit == "1Gi"
     assert node.condition("Registered") == ("True", "Registered")

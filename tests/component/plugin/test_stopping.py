@@ -8,6 +8,8 @@ from tests.fakes.plugin_api import merged
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE
 
+from gpushare_core.kube.client import REQUEST_TIMEOUT
+
 STATUS = f"{SHARE_NODES}/{NODE}/status"
 
 
@@ -42,14 +44,13 @@ async def test_an_api_server_that_does_not_answer_keeps_nobody_from_stopping(
 ) -> None:
     monkeypatch.setattr("gpushare_plugin.agent.STOPPING_TIMEOUT", 0.2)
     node.api.fail("PATCH", STATUS, silence())
-    begun = asyncio.get_running_loop().time()
-    await node.stop_plugin()
-    assert asyncio.get_running_loop().time() - begun < 2
+    async with asyncio.timeout(REQUEST_TIMEOUT - 1):  # it does not wait for the call
+        await node.stop_plugin()
     assert sorted(path.name for path in node.kubelet.device_plugins.glob("*.sock")) == ["kubelet.sock"]
 
 
 def silence() -> Answer:
     async def answer(_: object) -> None:
-        await asyncio.sleep(5)
+        await asyncio.sleep(600)
 
     return answer

@@ -26,14 +26,19 @@ async def successor(node: Node) -> AsyncIterator[Node]:
     await other.stop_plugin()
 
 
+@pytest.fixture
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes about does not wait for a plugin's next look at its socket."""
+    monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 600.0)
+
+
+@pytest.mark.usefixtures("unwatched")
 async def test_an_old_plugin_that_leaves_takes_nothing_from_the_new_one(node: Node, successor: Node) -> None:
     socket = node.kubelet.device_plugins / "gpushare-gpushare.io-memory.sock"
     inode = socket.stat().st_ino
-    begun = asyncio.get_running_loop().time()
     await node.stop_plugin()
     assert socket.stat().st_ino == inode
     await node.kubelet.until("the devices", lambda it: "Healthy" in it.devices.values())
-    assert asyncio.get_running_loop().time() - begun < 1.5
     assert node.kubelet.plugin is not None
     assert successor.agent is not None
 

@@ -19,7 +19,7 @@ from gpushare_core.process.clock import utc_now
 from gpushare_core.text.json_object import Json
 
 PAUSE = 0.1
-WITHIN = 20.0
+WITHIN = 60.0
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ async def served(
     between: float = 0.05,
     late: float = WITHIN,
 ) -> AsyncIterator[PageServer]:
-    async with KubeClient(cluster.credentials(), timeout=2.0) as client:
+    async with KubeClient(cluster.credentials(), timeout=5.0) as client:
         reader = PageReader(client=client, now=utc_now, rack_label=rack_label, scope=scope)
         publication = Publication()
         gathering = Gathering(

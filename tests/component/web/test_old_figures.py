@@ -23,16 +23,16 @@ async def test_a_page_that_nobody_sees_takes_no_connection(tab: Tab, cluster: We
     )
     see += " document.dispatchEvent(new Event('visibilitychange')); }"
     async with opened(cluster, tab) as page:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN):
             await page.publication.wanted.wait()
         await tab.evaluate(f"({see})(true)")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WITHIN):
             while page.publication.wanted.is_set():
                 page.publication.publish(extra=str(time.monotonic()).encode())
                 await asyncio.sleep(0.05)
         cluster.put(SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("a/b", 1), node="gpu-2")))
         await tab.evaluate(f"({see})(false)")
-        await tab.until("document.querySelector('#figures').innerText.includes('11/48')", within=10)
+        await tab.until("document.querySelector('#figures').innerText.includes('11/48')")
         assert await tab.evaluate("document.getElementById('banner').hidden")
         assert tab.complaints() == []
 

@@ -122,8 +122,8 @@ async def test_a_pod_that_starts_is_seen_at_once(cluster: WebCluster, tab: Tab) 
             SHARE_NODES, share_node_object("gpu-2", card(0, 16, share("team-b/new", 4), node="gpu-2"))
         )
         cluster.delete(PODS, "team-b/large")
-        await tab.until("document.querySelector('#figures').innerText.includes('14/48')", within=5)
-        await tab.until("document.querySelector('#waiting').innerText.includes('No pod waits')", within=5)
+        await tab.until("document.querySelector('#figures').innerText.includes('14/48')")
+        await tab.until("document.querySelector('#waiting').innerText.includes('No pod waits')")
         assert before[1].startswith("10/48")
         assert tab.complaints() == []
 

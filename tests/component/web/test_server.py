@@ -345,9 +345,10 @@ async def test_a_page_that_is_closed_leaves_its_place_at_once(cluster: WebCluste
         KubeClient(cluster.credentials()) as client,
         serving(client, publication, port=0, now=utc_now) as page,
     ):
+        page.quiet = 20 * WITHIN
         async with stream(page):
             assert page._clients == 1
-        async with asyncio.timeout(page.quiet / 2):
+        async with asyncio.timeout(WITHIN):
             while page._clients:  # noqa: ASYNC110  a number alone says it
                 await asyncio.sleep(0.05)
 

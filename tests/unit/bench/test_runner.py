@@ -51,11 +51,11 @@ async def empty(_: Place) -> Sequence[Figure]:
     return []
 
 
-def stage(place: Place, *rows: Row[Place], deadline: float = 5.0) -> Stage[Place]:
+def stage(place: Place, *rows: Row[Place], deadline: float = 60.0) -> Stage[Place]:
     return Stage("a place", place.entered, rows, deadline)
 
 
-def row(name: str, measure: Callable[[Place], object], deadline: float = 5.0) -> Row[Place]:
+def row(name: str, measure: Callable[[Place], object], deadline: float = 60.0) -> Row[Place]:
     return Row(name, name.title(), measure, deadline)  # type: ignore[arg-type]
 
 
@@ -107,7 +107,7 @@ async def test_a_place_that_cannot_be_left_keeps_its_figures(capsys: pytest.Capt
 async def test_a_row_that_is_interrupted_leaves_its_place() -> None:
     place = Place()
     running = asyncio.create_task(outcomes(stage(place, row("it", endless))))
-    await asyncio.wait_for(place.is_entered.wait(), 5)
+    await asyncio.wait_for(place.is_entered.wait(), 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

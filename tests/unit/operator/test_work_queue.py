@@ -39,7 +39,7 @@ class Worker:
 
 
 async def run_until(
-    queue: WorkQueue, work: Work, is_reached: Callable[[], bool], *, seconds: float = 5.0
+    queue: WorkQueue, work: Work, is_reached: Callable[[], bool], *, seconds: float = 60.0
 ) -> None:
     """Lets the queue run until ``is_reached`` after some work."""
     reached = asyncio.Event()
@@ -236,7 +236,7 @@ async def test_an_idle_queue_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch
 
     queue = WorkQueue(clock=clock)
     running = asyncio.create_task(queue.run(Worker()))
-    await asyncio.wait_for(lived.wait(), 5)
+    await asyncio.wait_for(lived.wait(), 60)
     running.cancel()
     assert queue.last_beat > 1
 

@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
         self._written.set()
 
     async def until(self, text: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while text not in self.getvalue():
                 self._written.clear()
                 await self._written.wait()
