@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status, stream
 from tests.fakes.black_hole import black_hole, silent_behind_dead
+from tests.fakes.leaping_time import leap
 from tests.fakes.system_tls import system_tls
 
 from gpushare_core.kube.client import KubeClient
@@ -378,9 +379,9 @@ async def test_what_is_no_event_is_no_sign_of_the_server(
 async def test_events_may_come_as_slowly_as_they_are_taken(api: FakeApi, client: KubeClient) -> None:
     api.fail("GET", PODS, stream({"a": 1}, {"b": 1}), watch=True)
     taken = 0
-    async for _ in client.stream(ApiRequest(path=PODS, params={"watch": "1"}), idle=0.2):
+    async for _ in client.stream(ApiRequest(path=PODS, params={"watch": "1"}), idle=60):
         taken += 1
-        await asyncio.sleep(0.3)
+        leap(61)
     assert taken == 2
 
 

@@ -51,10 +51,20 @@ def ledger() -> Ledger:
 
 @pytest.fixture
 def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
-    timing = BindTiming(
-        clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
+    return Binder(client, ledger, permitted, timing(clock, answer_within=60.0))
+
+
+@pytest.fixture
+def hurried_binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
+    """Its callers go before it is certain that a Binding will not take effect."""
+    return Binder(client, ledger, permitted, timing(clock, answer_within=2.0))
+
+
+def timing(clock: FakeClock, *, answer_within: float) -> BindTiming:
+    """The callers themselves wait by the real clock."""
+    return BindTiming(
+        clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=answer_within, uncertain_for=12.0
     )
-    return Binder(client, ledger, permitted, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
@@ -288,16 +298,16 @@ async def test_refused_for_now_and_unbound_releases(
 
 
 async def test_the_server_is_left_alone_as_it_asks_while_kube_scheduler_waits(
-    api: FakeApi, binder: Binder, clock: FakeClock
+    api: FakeApi, hurried_binder: Binder, clock: FakeClock
 ) -> None:
     sent = clock.now
     api.fail("POST", BINDING, status(503, "starting", **{"Retry-After": "30"}))
-    assert await binder.bind(reference(), "n1") == ""
+    assert await hurried_binder.bind(reference(), "n1") == ""
     assert sent + 1.0 <= clock.now <= sent + 1.5, "half of the time that is left, and one more attempt"
 
 
 async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
-    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+    api: FakeApi, hurried_binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     """The server takes the Binding, breaks off, and carries it out only seconds later."""
     late: list[Json] = []
@@ -315,13 +325,13 @@ async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
 
     api.fail("POST", BINDING, keep)
     api.fail("GET", POD, *[passing, *[land] * 40])
-    assert await binder.bind(reference(), "n1") == ""
+    assert await hurried_binder.bind(reference(), "n1") == ""
     assert clock.now > sent + 8
     assert (used(ledger), len(api.requests("POST", BINDING))) == (4, 1)
 
 
 async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
-    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+    api: FakeApi, hurried_binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     async def swallow(request: web.Request) -> web.StreamResponse:
         clock.now += 3.0
@@ -329,7 +339,7 @@ async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
 
     begun = clock.now
     api.fail("POST", BINDING, swallow)
-    assert "the pod is not bound" in await binder.bind(reference(), "n1")
+    assert "the pod is not bound" in await hurried_binder.bind(reference(), "n1")
     assert clock.now >= begun + 12
     assert used(ledger) == 0
 

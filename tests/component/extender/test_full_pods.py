@@ -42,7 +42,7 @@ def ledger() -> Ledger:
 @pytest.fixture
 def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
     timing = BindTiming(
-        clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=4.0, uncertain_for=12.0
+        clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=60.0, uncertain_for=12.0
     )
     return Binder(client, ledger, permitted, timing)
 
@@ -145,8 +145,9 @@ async def test_a_pod_that_changes_all_the_time_is_given_up_when_kube_scheduler_g
     api.fail("POST", BINDING, *[change] * 100)
     assert "somebody changes it again and again" in await binder.bind(reference(), "n1")
     assert (is_bound(api), used(ledger)) == (False, 0)
-    assert 4.0 <= clock.now - began < 15.0
-    assert len(api.requests("POST", BINDING)) < 10, "with pauses that grow"
+    answer_within = binder.timing.answer_within
+    assert answer_within <= clock.now - began < answer_within + 11.0
+    assert len(api.requests("POST", BINDING)) < 20, "with pauses that grow"
 
 
 async def test_a_pod_that_changes_during_every_pause_is_bound(
