@@ -64,10 +64,11 @@ class Dialer:
         return answer.decode().splitlines()[-1]
 
     async def closed(self, *, after: int = 0, count: int | None = None) -> int:
-        """Returns how many of the oldest ``count`` connections the server breaks off, without the ``after``
-        oldest of all."""
+        """Returns how many connections the server breaks off, of the ``count`` oldest but for the first
+        ``after``."""
         readers = self.readers[after:][:count]
-        done, pending = await asyncio.wait([asyncio.create_task(each.read()) for each in readers], timeout=30)
+        reading = [asyncio.create_task(reader.read()) for reader in readers]
+        done, pending = await asyncio.wait(reading, timeout=30)
         for task in pending:
             task.cancel()
         assert all(isinstance(task.exception(), ConnectionError | None) for task in done)
@@ -172,7 +173,7 @@ class TestRoom:
             await dialer.dial(port, count=8)
             assert await dialer.closed(after=1, count=5) == 5
             assert await dialer.ask(0) == "heard"
-            assert not any(reader.at_eof() for reader in dialer.readers[6:])
+            assert not any(reader.at_eof() or reader.exception() for reader in dialer.readers[6:])
 
     async def test_a_certificate_of_another_authority_proves_nothing(
         self, tls: ServerTls, dialer: Dialer
