@@ -44,8 +44,9 @@ async def test_an_api_server_that_does_not_answer_keeps_nobody_from_stopping(
 ) -> None:
     monkeypatch.setattr("gpushare_plugin.agent.STOPPING_TIMEOUT", 0.2)
     node.api.fail("PATCH", STATUS, silence())
-    async with asyncio.timeout(REQUEST_TIMEOUT - 1):  # it does not wait for the call
-        await node.stop_plugin()
+    begun = asyncio.get_running_loop().time()
+    await node.stop_plugin()
+    assert asyncio.get_running_loop().time() - begun < REQUEST_TIMEOUT - 1, "it does not wait for the call"
     assert sorted(path.name for path in node.kubelet.device_plugins.glob("*.sock")) == ["kubelet.sock"]
 
 
