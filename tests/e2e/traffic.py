@@ -13,6 +13,7 @@ from tests.e2e.observe import CALL_SECONDS, NODES, PATIENCE, PODS, condition
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, follow
 from gpushare_localcluster.cluster import LocalCluster
 
@@ -79,6 +80,8 @@ async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) 
         # A pod that finds no node at all is told by the test.
         await asyncio.wait([watching], timeout=PATIENCE)
         watching.cancel()
+        with contextlib.suppress(TimeoutError):  # the next traffic has pods of the same names
+            await asyncio.wait_for(bound.join(), PATIENCE)
         deleting.cancel()
         await client.delete(f"{NODES}/{SINK}")
 
@@ -86,7 +89,10 @@ async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) 
 async def _delete(client: KubeClient, bound: "asyncio.Queue[str]") -> None:
     """Beside the watch: a slow answer does not make other pods look as if they waited."""
     while True:
-        await client.delete(f"{_PATH}/{await bound.get()}")
+        name = await bound.get()
+        with contextlib.suppress(ApiError, UnreachableError):
+            await client.delete(f"{_PATH}/{name}")
+        bound.task_done()
 
 
 async def _note_scheduled(client: KubeClient, traffic: Traffic, bound: "asyncio.Queue[str]") -> None:
