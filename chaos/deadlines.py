@@ -1,11 +1,11 @@
-"""How long everything may take that has to come true."""
+"""How long a run waits for each outcome."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """In seconds. What is promised where nothing else runs; a busy machine needs more."""
+    """In seconds. The defaults are what we promise on a machine that runs nothing else."""
 
     quiet: float = 240.0
     """For programs to serve again and pods to run: after that something hangs."""
@@ -15,8 +15,8 @@ class Deadlines:
     """Quiet moments, with others in between, in which the same difference may exist."""
     patience: float = 60.0
     """How long the books are read on: the finding then says how late they agreed."""
-    operation: float = 90.0
-    """For one operation, most of which are one call."""
+    operation: float = 240.0
+    """For one operation, most of which are one call: more than a call to the local cluster may take."""
     healing: float = 240.0
     """For one fault: what was deleted has to be gone before it comes again."""
     room: float = 60.0
