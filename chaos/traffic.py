@@ -112,7 +112,7 @@ class Traffic:
                 await self.client.delete(f"{pods(NAMESPACE)}/{name}")
 
     async def _drain(self) -> None:
-        """The last ones may wait as long as any other, and once more where that is reported already."""
+        """Waits for the last ones as long as for any other, and as long again once that is reported."""
         deadline = time.monotonic() + 2 * self.longest_wait
         while self.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

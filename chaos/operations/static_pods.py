@@ -6,8 +6,8 @@ from chaos.world import NAMESPACE, World
 
 MANIFESTS = "/etc/kubernetes/manifests"
 PATIENCE = 120.0
-"""Seconds: a kubelet looks for files every second, and its pods end some seconds later, on a busy machine
-much later."""
+"""Seconds: a kubelet looks for files every second, and its pods end seconds later; on a busy machine, much
+later."""
 INTERVAL = 0.3
 
 

@@ -25,8 +25,8 @@ State = dict[str, Json]
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
 PATIENCE = 240.0
-"""Seconds for what promises no time: five clusters start, and are restarted, on two slow cores. What never
-comes costs a failing test as much, and nobody else anything."""
+"""Seconds for what promises no time: five clusters start, and are restarted, on two slow cores. Only a test
+that fails waits so long."""
 
 
 def watch_until(

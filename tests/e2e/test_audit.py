@@ -92,7 +92,8 @@ def test_a_plugin_that_hangs_is_noticed(cluster: LocalCluster, namespace: str) -
 
 
 def the_only_difference(cluster: LocalCluster, *command: str) -> Json:
-    """Returns it once it is: kubelet, plugin and extender take note of what happened one after the other."""
+    """Waits until ``command`` reports one difference alone, and returns it: kubelet, plugin and extender
+    learn of a change one after the other."""
     found: list[Json] = []
 
     def is_alone() -> bool:

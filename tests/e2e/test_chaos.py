@@ -28,8 +28,8 @@ DEADLINES = Deadlines(
     alarm=240.0,
     ordinary=180.0,
 )
-"""Beside four other clusters on two slow cores: what hangs, hangs for longer. `make chaos` alone asks for
-what is promised."""
+"""For two slow cores that run four other clusters, too: what hangs exceeds even these. `make chaos` uses the
+promised ones."""
 
 
 async def test_a_short_history_shows_no_difference(

@@ -112,7 +112,7 @@ def ours(cluster: LocalCluster) -> list[str]:
 
 
 def await_nothing_left(cluster: LocalCluster) -> None:
-    """Some of it goes with what it belongs to: the garbage collector takes its time."""
+    """The garbage collector deletes some of it a while after its owners."""
     wait_until("nothing is left", lambda: not ours(cluster), explain=lambda: str(ours(cluster)))
 
 

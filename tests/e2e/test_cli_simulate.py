@@ -147,8 +147,8 @@ def assert_who_has_no_controller_is_not_evicted_unasked(cluster: LocalCluster, n
 
 
 def await_kept(cluster: LocalCluster, node: str, card: str) -> None:
-    """Drains until the budget is said to keep a pod: a plugin that is busy may take the cordon over too late,
-    and then nobody is evicted."""
+    """Drains again until the budget keeps a pod: a busy plugin may see the cordon only after the timeout, and
+    nobody is evicted before."""
     told: list[str] = []
 
     def is_kept() -> bool:

@@ -21,12 +21,12 @@ FIRST, SECOND, THIRD = NAMES = tuple(f"control-plane-{number}" for number in (1,
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 OURS = b"gpushare-scheduler-config"
 TIMEOUT = 120
-"""Seconds for a restart: a failing edit is undone after them. One that works takes half a minute where others
-run beside."""
+"""Seconds for a restart, after which a failing edit is undone. An edit that works takes half a minute on a
+busy machine."""
 
 MAX_WAIT = 180.0
-"""Seconds that no ordinary pod may wait: a leader that ends without a word leaves its Lease for 15, and a
-busy machine needs its time for the rest."""
+"""Seconds that an ordinary pod may wait: a leader that is killed keeps its Lease for 15; the rest is for a
+busy machine."""
 
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 WRAPPER = "/etc/kubernetes/own/kube-scheduler"

@@ -89,7 +89,7 @@ def condition(cluster: LocalCluster, kind: str) -> Any:
 
 
 def await_message(cluster: LocalCluster, text: str) -> None:
-    """The operator learns of admission policies that come and go by its own watch."""
+    """The operator's own watch tells it, a moment later, which admission policies come and go."""
     wait_until(
         f"SchedulerConfigured says: {text}",
         lambda: text in condition(cluster, "SchedulerConfigured")["message"],
@@ -129,8 +129,10 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     product.apply(with_backend("Dedicated"))
     product.await_ready("default")
     assert manifest.read_bytes() == before
-    wait_until("no run of hostctl is left", lambda: not get(cluster, JOBS)["items"])
-    wait_until("the mark is off the control plane", lambda: SCHEDULER_LABEL not in labels(cluster))
+    wait_until("no Job of hostctl is left", lambda: not get(cluster, JOBS)["items"])
+    wait_until(
+        "the control plane has lost its label", lambda: SCHEDULER_LABEL not in control_plane_labels(cluster)
+    )
     await_pointed(cluster, namespace, pointed)
     create(cluster, namespace, [asking_ours(cluster, "third", 6)])
     pods = await_running(cluster, namespace, "first", "second", "third")
@@ -146,7 +148,7 @@ def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
 
 
 def await_pointed(cluster: LocalCluster, namespace: str, scheduler: str) -> None:
-    """The API server's admission learns of policies a moment after they were written."""
+    """The API server's admission learns of policies a moment after they were written, or after it started."""
     wait_until(
         f"new pods get schedulerName: {scheduler}",
         lambda: scheduler_of_new(cluster, namespace) == scheduler,
@@ -161,7 +163,7 @@ def scheduler_of_new(cluster: LocalCluster, namespace: str) -> str:
     return str(json.loads(made)["spec"]["schedulerName"])
 
 
-def labels(cluster: LocalCluster) -> Json:
+def control_plane_labels(cluster: LocalCluster) -> Json:
     found: Json = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")["metadata"]["labels"]
     return found
 

@@ -77,7 +77,7 @@ def test_a_forged_call_binds_nothing(cluster: LocalCluster, namespace: str) -> N
 def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
     cluster: LocalCluster, namespace: str
 ) -> None:
-    """Every version of the Lease is looked at: it may be given back before the pod is seen to run."""
+    """Looks at every version of the Lease: it may be held for less time than a watch takes to start."""
     name = "gpushare-extender"
 
     def is_held(lease: Json) -> bool:
@@ -86,7 +86,7 @@ def test_the_lease_is_held_while_pods_are_bound_and_given_back_afterwards(
     def is_free(leases: Sequence[Json]) -> bool:
         return not any(is_held(lease) for lease in leases if lease["metadata"]["name"] == name)
 
-    watch_until(cluster, leases(SYSTEM), is_free, what="what earlier pods were bound by is given back")
+    watch_until(cluster, leases(SYSTEM), is_free, what="the Lease of earlier binds given back")
     with versions(cluster, leases(SYSTEM), name) as seen:
         create(cluster, namespace, [pod("bound", {"main": 4}, on="gpu-1")])
         wait_until("the Lease held", lambda: any(map(is_held, seen)))

@@ -44,8 +44,8 @@ def await_registered(product: Product) -> None:
 def test_ordinary_pods_start_although_the_plugin_hangs_in_the_middle_of_a_pod(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    """The kubelet waited in GetPreferredAllocation for as long as anybody looked, and no pod started. Fifteen
-    seconds until the plugin is ended, and what a busy machine takes for the pods."""
+    """The kubelet waited in GetPreferredAllocation for as long as anybody looked, and no pod started. Now the
+    watchdog ends the plugin after fifteen seconds."""
     create(cluster, namespace, [pod("before", {"main": 3}, node=NODE)])
     await_running(cluster, namespace, "before")
     begun = time.monotonic()
@@ -117,8 +117,8 @@ def test_the_operator_says_of_a_plugins_report_only_that_it_is_unknown(
             patch_as(cluster, "gpushare-operator", path, {"status": forged})
 
 
-def says_so(policy: Json) -> bool:
-    """Whether the policy is not Ready because ``NODE`` is not."""
+def is_unready_by_node(policy: Json) -> bool:
+    """Returns whether the policy is not Ready because ``NODE`` is not."""
     is_named = f"{NODE}: the node itself is not Ready" in condition(policy, "Ready").get("message", "")
     return not is_ready(policy) and is_named and policy["status"]["nodes"]["summary"] == "2/3"
 
@@ -144,7 +144,9 @@ def test_what_is_not_heard_of_is_not_true(cluster: LocalCluster, product: Produc
         watch_until(
             cluster,
             POLICIES,
-            lambda policies: any(named(policy, "default") and says_so(policy) for policy in policies),
+            lambda policies: any(
+                named(policy, "default") and is_unready_by_node(policy) for policy in policies
+            ),
             what=f"the policy is not Ready, because of {NODE}",
             describe=lambda policies: [policy.get("status") for policy in policies],
         )

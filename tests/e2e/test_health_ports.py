@@ -13,7 +13,7 @@ from gpushare_localcluster.cluster import LocalCluster
 pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 ATTEMPTS = 3
-"""At most: what other clusters do meanwhile says nothing of the program."""
+"""At most: other clusters on the same machine may slow down a probe."""
 ALL = f"{strangers.PROBES}\n"
 
 

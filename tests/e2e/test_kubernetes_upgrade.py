@@ -1,6 +1,5 @@
 """From one minor of Kubernetes to the next, control plane first, then kubelets, while pods hold cards."""
 
-import json
 import re
 import subprocess
 import sys
@@ -13,9 +12,8 @@ from tests.e2e.kubernetes_features import MUTATING_POLICY, feature
 from tests.e2e.kubernetes_upgrade import WORKERS, KubernetesUpgrade, upgrade_path, upgraded
 from tests.e2e.observe import condition, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, policy
-from tests.e2e.test_dedicated import OURS, deployments
+from tests.e2e.test_dedicated import OURS, await_pointed, deployments
 from tests.e2e.test_scheduler_reconnection import await_reason
-from tests.e2e.workloads import pod
 
 from gpushare_core.kube import paths
 from gpushare_core.kubernetes_minors import KubernetesMinor, engine_minor
@@ -23,7 +21,6 @@ from gpushare_core.process.version import VERSION
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.build.minors import Minor
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -151,7 +148,7 @@ def go_on_with_dedicated(upgrade: KubernetesUpgrade, minor: Minor) -> bytes:
     written = upgrade.upgrade_control_plane(minor)
     upgrade.run_pod(f"while-{minor.number}")
     upgrade.await_kube_scheduler(is_ours=False)
-    await_pointing(upgrade.cluster)
+    await_pointed(upgrade.cluster, upgrade.namespace, OURS)
     check_comes_to_ours(upgrade, f"with-older-scheduler-{minor.number}")
     write_policies_anew(upgrade.cluster)
     assert stored_as(upgrade.cluster) == f"{GROUP}/{STORED.get(minor.name, 'v1')}"
@@ -165,17 +162,6 @@ def go_on_with_dedicated(upgrade: KubernetesUpgrade, minor: Minor) -> bytes:
     check_comes_to_ours(upgrade, f"with-kubelets-{minor.number}")
     upgrade.product.await_ready("default")
     return written
-
-
-def await_pointing(cluster: LocalCluster) -> None:
-    """An API server that has just started has not read the policy's parameters yet, and lets pods pass."""
-    asking = json.dumps(pod("never-made", {"main": 1}))
-
-    def points() -> bool:
-        made = cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=asking)
-        return bool(json.loads(made)["spec"]["schedulerName"] == OURS)
-
-    wait_until("the API server points pods at our scheduler", points, interval=0.5)
 
 
 def check_comes_to_ours(upgrade: KubernetesUpgrade, name: str) -> None:

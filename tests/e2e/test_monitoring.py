@@ -148,7 +148,7 @@ class Prometheus:
         wait_until(f"{alert} fires", lambda: alert in self.firing(), explain=lambda: str(self.firing()))
 
     def await_silent(self, alert: str) -> None:
-        """Here one scrape that comes late has alerts fire: what a rule waits for is left out."""
+        """A late scrape is enough for an alert: the rules here wait a second, and not minutes."""
         wait_until(
             f"{alert} does not fire",
             lambda: alert not in self.firing(),

@@ -25,8 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 LEASE = "gpushare-operator"
 LEASE_SECONDS = 18
-"""Less than operators have unless they are told another one, and more than a busy machine lets one wait that
-renews it every three seconds."""
+"""Less than the default; enough for an operator on a busy machine, which renews it every three seconds."""
 PODS = f"/api/v1/namespaces/{SYSTEM}/pods"
 
 

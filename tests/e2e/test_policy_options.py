@@ -105,7 +105,7 @@ def log_of(cluster: LocalCluster, program: str) -> str:
 
 
 def restarts(cluster: LocalCluster) -> str:
-    """Of pods that stay: those of Jobs are taken away some time after they have ended."""
+    """Of all pods but those of Jobs, which are deleted some time after they have ended."""
     return cluster.kubectl(
         "get",
         "pods",

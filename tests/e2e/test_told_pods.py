@@ -40,7 +40,8 @@ def refusal(cluster: LocalCluster, namespace: str, body: Json) -> str:
 
 
 def until_said(cluster: LocalCluster, namespace: str, body: Json, part: str) -> None:
-    """The API server's admission learns of what a policy says a moment after it was written."""
+    """Waits until ``part`` is in the warning or refusal: the API server's admission learns of a policy a
+    moment after it was written."""
     wait_until(
         f"it is said: {part}",
         lambda: part in refusal(cluster, namespace, body),

@@ -63,14 +63,13 @@ def replica_set(name: str, *, units: int, replicas: int) -> Json:
 
 
 def create_namespace(cluster: LocalCluster, name: str) -> None:
-    """One that takes pods: without its account, which a controller makes, the API server refuses them after a
-    second."""
+    """Waits for its ServiceAccount, too, which a controller creates: pods are refused without it."""
     cluster.kubectl("create", "namespace", name)
     watch_until(
         cluster,
         f"/api/v1/namespaces/{name}/serviceaccounts",
         lambda accounts: any(account["metadata"]["name"] == "default" for account in accounts),
-        what=f"namespace {name} has its account",
+        what=f"namespace {name} has its ServiceAccount",
     )
 
 

@@ -95,7 +95,7 @@ class StubDriver:
         self.write()
 
     async def called(self, symbol: str, times: int = 1) -> None:
-        """Waits until there have been so many calls, in a thread of the plugin's."""
+        """Waits until the plugin's threads have called ``symbol`` so many ``times``."""
         async with asyncio.timeout(30):
             while self.calls(symbol) < times:  # noqa: ASYNC110 - a file tells
                 await asyncio.sleep(0.01)

@@ -54,7 +54,7 @@ PATIENT = HealthLimits(request=60.0, response=60.0)
 
 @contextlib.asynccontextmanager
 async def serving(limits: HealthLimits | None = None) -> AsyncIterator[HealthServer]:
-    """Without ``limits`` nobody is dropped because the machine is busy."""
+    """Without ``limits``, drops no caller that a busy machine slows down."""
     async with HealthServer(0, PAGES, host="127.0.0.1", limits=limits or PATIENT) as port:
         yield port
 

@@ -30,7 +30,7 @@ async def api() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call is given up because the machine is busy."""
+    """Binds do not give up calls that a busy machine slows down."""
     for module in ("binder", "binding_write"):
         monkeypatch.setattr(f"gpushare_extender.bind.{module}.CALL_SECONDS", 120)
 

@@ -56,7 +56,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
 
 @pytest.fixture
 def hurried_binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
-    """Its callers go before it is certain that a Binding will not take effect."""
+    """Has to answer its callers before it is certain that a Binding will not take effect."""
     return Binder(client, ledger, permitted, timing(clock, answer_within=2.0))
 
 

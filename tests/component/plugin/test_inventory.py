@@ -56,7 +56,8 @@ def problem(reading: Reading) -> str:
 async def read_in_vain(
     source: InventorySource, reached: threading.Semaphore | None = None, *, times: int = 1
 ) -> Reading:
-    """Reads past the deadline, once what hangs was ``reached`` so many times."""
+    """Reads until the deadline has passed, once ``reached`` was released ``times`` times: then all hang that
+    will."""
     reading = asyncio.create_task(source.read())
     if reached:
         for _ in range(times):

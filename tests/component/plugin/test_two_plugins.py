@@ -28,7 +28,7 @@ async def successor(node: Node) -> AsyncIterator[Node]:
 
 @pytest.fixture
 def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes about does not wait for a plugin's next look at its socket."""
+    """No plugin looks at its socket again during the test: what comes about does not wait for that."""
     monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 600.0)
 
 
