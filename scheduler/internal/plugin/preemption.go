@@ -41,17 +41,28 @@ func (p *Plugin) PostFilter(
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	defer p.forgetUnlessPending(pod)
+	return p.keep(ctx, state, pod, nodes)
+}
+
+// keep decides which node is kept for a pod, and where the scheduler tries evictions for it.
+func (p *Plugin) keep(
+	ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+) (*fwk.PostFilterResult, *fwk.Status) {
+	own := stateOf(state)
 	nominated := p.nominatedNode(own, pod)
-	isRefusedThere := nominated != "" && nodes.Get(nominated).Plugin() == Name
+	there := nodes.Get(nominated)
+	isRefusedThere := nominated != "" && there.Plugin() == Name
 	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
 	p.places.Store(pod.UID, own.places)
-	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && nominated == "" {
+	lacksMore := nominated != "" && !isRefusedThere && there.Code() == fwk.Unschedulable // than cards, such as processors
+	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && !lacksMore {
 		return waitsFor(releasing)
 	}
-	if isRefusedThere { // unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain
+	// Unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain.
+	if isRefusedThere && podapi.Preempts(pod) {
 		return keptNowhere(), fwk.NewStatus(fwk.Unschedulable)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
