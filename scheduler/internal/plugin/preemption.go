@@ -211,7 +211,8 @@ func withoutUs(state fwk.CycleState) fwk.CycleState {
 // of the pod, its PostFilter deallocates the claim, although its device may be on the very node where evictions help.
 var notAsked = sets.New(Name, names.DynamicResources)
 
-// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod.
+// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod, and if there
+// are any, those where nobody has to go because pods are gone.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
 	if !podapi.Preempts(pod) {
 		return nil
@@ -220,13 +221,20 @@ func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeI
 	if err != nil {
 		return nil
 	}
-	var tried []fwk.NodeInfo // a list of its own: the other one may be the snapshot's
+	var tried, releasing []fwk.NodeInfo // lists of their own: the other one may be the snapshot's
 	for _, info := range resolvable {
-		if hasLessImportant(info, pod) && nodes.Get(info.Node().Name).Plugin() == Name {
+		switch name := info.Node().Name; {
+		case nodes.Get(name).Plugin() != Name:
+		case hasLessImportant(info, pod):
 			tried = append(tried, info)
+		case p.cluster.IsReleasing(name):
+			releasing = append(releasing, info)
 		}
 	}
-	return tried
+	if len(tried) == 0 {
+		return nil
+	}
+	return append(tried, releasing...)
 }
 
 func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {

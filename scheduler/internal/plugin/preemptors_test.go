@@ -318,6 +318,26 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
+// Whoever else is there is as important.
+func TestNobodyIsEvictedElsewhereWhileANodeWithoutLessImportantPodsIsBeingReleased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 16), node("gpu-2", 1, "uid-low", 0, 16))
+	w.create("low", 16, on("gpu-2", "GPU-0", 16))
+	w.create("gone", 16, on("gpu-1", "GPU-0", 16))
+	gone := w.pod("gone")
+	w.eventually("the scheduler has it", func() bool { _, err := w.sched.Cache.GetPod(gone); return err == nil })
+	w.delete("gone")
+	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.waitSeen("gone", false)
+	w.create("important", 16, priority(10))
+	w.waitRefused("important")
+	w.report(node("gpu-1", 1))
+	w.waitBound("important")
+	if w.pod("low") == nil {
+		t.Error("it was evicted in vain")
+	}
+}
+
 // stuck ends late on GPU-0. Were the pod that waits counted there, any other could take the card of gone before it is tried again.
 func TestTheCardOfAPodThatIsGoneIsKeptForWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
