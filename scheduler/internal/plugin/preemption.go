@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -56,7 +57,7 @@ func (p *Plugin) keep(
 		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
-	p.places.Store(pod.UID, own.places)
+	p.places.begin(pod.UID, own.places)
 	lacksMore := nominated != "" && !isRefusedThere && there.Code() == fwk.Unschedulable // than cards, such as processors
 	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && !lacksMore {
 		return waitsFor(releasing)
@@ -113,13 +114,16 @@ func (p *Plugin) nominatedNode(own *podState, pod *v1.Pod) string {
 		return pod.Status.NominatedNodeName
 	}
 	for _, node := range own.refused.nodes() {
-		for _, nominated := range p.handle.NominatedPodsForNode(node) {
-			if nominated.GetPod().UID == pod.UID {
-				return node
-			}
+		if p.isNominated(pod.UID, node) {
+			return node
 		}
 	}
 	return ""
+}
+
+// isNominated says whether the scheduler keeps a node for a pod.
+func (p *Plugin) isNominated(uid types.UID, node string) bool {
+	return slices.ContainsFunc(p.handle.NominatedPodsForNode(node), func(one fwk.PodInfo) bool { return one.GetPod().UID == uid })
 }
 
 // statuses are why nodes do not fit, for the scheduler's message about the pod.
