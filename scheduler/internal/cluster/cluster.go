@@ -323,6 +323,9 @@ func (c *Cluster) Gone(info fwk.NodeInfo) []string {
 	return c.book.Leaving(info.Node().Name, func(uid string) bool { return shown[uid] })
 }
 
+// IsReleasing says whether pods of a node are gone, and their units are not free yet.
+func (c *Cluster) IsReleasing(name string) bool { return len(c.book.Unreleased(name)) > 0 }
+
 // Holder returns what a pod has, allocated or reserved; nil when it has no units.
 func (c *Cluster) Holder(uid types.UID) *ledger.Holder { return c.book.Holder(string(uid)) }
 

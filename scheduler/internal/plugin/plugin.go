@@ -85,6 +85,7 @@ func (p *Plugin) PreFilter(
 // attempt begins an attempt of a pod, and returns what is known of it.
 func (p *Plugin) attempt(pod *v1.Pod, asked *cluster.Asked, holding uint64) *podState {
 	number := p.cluster.Attempt()
+	p.places.ended(p.isNominated)
 	p.waiting.Add(pod, asked, number)
 	p.forgetUnlessPending(pod)
 	return &podState{

@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -41,17 +42,28 @@ func (p *Plugin) PostFilter(
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	defer p.forgetUnlessPending(pod)
+	return p.keep(ctx, state, pod, nodes)
+}
+
+// keep decides which node is kept for a pod, and where the scheduler tries evictions for it.
+func (p *Plugin) keep(
+	ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
+) (*fwk.PostFilterResult, *fwk.Status) {
+	own := stateOf(state)
 	nominated := p.nominatedNode(own, pod)
-	isRefusedThere := nominated != "" && nodes.Get(nominated).Plugin() == Name
+	there := nodes.Get(nominated)
+	isRefusedThere := nominated != "" && there.Plugin() == Name
 	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
 	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
-	p.places.Store(pod.UID, own.places)
-	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && nominated == "" {
+	p.places.begin(pod.UID, own.places)
+	lacksMore := nominated != "" && !isRefusedThere && there.Code() == fwk.Unschedulable // than cards, such as processors
+	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && !lacksMore {
 		return waitsFor(releasing)
 	}
-	if isRefusedThere { // unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain
+	// Unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain.
+	if isRefusedThere && podapi.Preempts(pod) {
 		return keptNowhere(), fwk.NewStatus(fwk.Unschedulable)
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
@@ -102,13 +114,16 @@ func (p *Plugin) nominatedNode(own *podState, pod *v1.Pod) string {
 		return pod.Status.NominatedNodeName
 	}
 	for _, node := range own.refused.nodes() {
-		for _, nominated := range p.handle.NominatedPodsForNode(node) {
-			if nominated.GetPod().UID == pod.UID {
-				return node
-			}
+		if p.isNominated(pod.UID, node) {
+			return node
 		}
 	}
 	return ""
+}
+
+// isNominated says whether the scheduler keeps a node for a pod.
+func (p *Plugin) isNominated(uid types.UID, node string) bool {
+	return slices.ContainsFunc(p.handle.NominatedPodsForNode(node), func(one fwk.PodInfo) bool { return one.GetPod().UID == uid })
 }
 
 // statuses are why nodes do not fit, for the scheduler's message about the pod.
@@ -200,7 +215,8 @@ func withoutUs(state fwk.CycleState) fwk.CycleState {
 // of the pod, its PostFilter deallocates the claim, although its device may be on the very node where evictions help.
 var notAsked = sets.New(Name, names.DynamicResources)
 
-// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod.
+// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod, and if there
+// are any, those where nobody has to go because pods are gone.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
 	if !podapi.Preempts(pod) {
 		return nil
@@ -209,13 +225,20 @@ func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeI
 	if err != nil {
 		return nil
 	}
-	var tried []fwk.NodeInfo // a list of its own: the other one may be the snapshot's
+	var tried, releasing []fwk.NodeInfo // lists of their own: the other one may be the snapshot's
 	for _, info := range resolvable {
-		if hasLessImportant(info, pod) && nodes.Get(info.Node().Name).Plugin() == Name {
+		switch name := info.Node().Name; {
+		case nodes.Get(name).Plugin() != Name:
+		case hasLessImportant(info, pod):
 			tried = append(tried, info)
+		case p.cluster.IsReleasing(name):
+			releasing = append(releasing, info)
 		}
 	}
-	return tried
+	if len(tried) == 0 {
+		return nil
+	}
+	return append(tried, releasing...)
 }
 
 func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {

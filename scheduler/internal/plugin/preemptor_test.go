@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,5 +267,35 @@ func BenchmarkPreemptor(b *testing.B) {
 			}
 			b.ReportMetric(float64((cpuTime(b)-began).Microseconds())/float64(b.N), "cpu-µs/op")
 		})
+	}
+}
+
+// Cards alone would let it evict others on each node. What keeps it away are the processors of hog.
+func TestWhatEvictionsInVainWouldFreeIsNotRemembered(t *testing.T) {
+	s := newServer(t)
+	var shares []*sharenode.Node
+	for number := range 3 {
+		name := fmt.Sprintf("gpu-%d", number)
+		s.create("low-"+name, 16, on(name, "GPU-0", 16))
+		s.create("hog-"+name, 0, cpus("63.9"), priority(1000), func(pod *v1.Pod) { pod.Spec.NodeName = name })
+		shares = append(shares, node(name, 1, "uid-low-"+name, 0, 16))
+	}
+	w := s.start(shares...)
+	w.lead()
+	remembered := func() (number int) {
+		if byNode, is := w.factory.core.places.Load(types.UID("uid-high")); is {
+			byNode.(*sync.Map).Range(func(any, any) bool { number++; return true })
+		}
+		return number
+	}
+	s.create("high", 16, priority(10), func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1") })
+	w.waitRefused("high")
+	if number := remembered(); number < len(shares) {
+		t.Fatalf("it may have been tried on %d nodes", number)
+	}
+	s.create("next", 16)
+	w.waitRefused("next")
+	if number := remembered(); number > 0 {
+		t.Errorf("cards of %d nodes are remembered", number)
 	}
 }

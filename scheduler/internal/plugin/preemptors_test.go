@@ -113,10 +113,7 @@ func TestWhoWaitsInVainForItsNodeIsPlacedElsewhere(t *testing.T) {
 			w := s.start(node("gpu-1", 1, "uid-low", 0, 16), node("gpu-2", 1, "uid-other", 0, 16))
 			w.lead()
 			w.create("important", 16, priority(10))
-			w.eventually("it waits for gpu-1", func() bool {
-				return w.pod("important").Status.NominatedNodeName == "gpu-1" && w.pod("low").DeletionTimestamp != nil
-			})
-			time.Sleep(2 * tickTime)
+			w.waitEvicted("low", "important", "gpu-1")
 			happens(w)
 			end()
 			w.waitSeen("low", false)
@@ -145,9 +142,7 @@ func TestWhoWaitsForANodeThatIsUnreachableIsPlacedElsewhere(t *testing.T) {
 	w.lead()
 	w.create("important", 16, priority(10))
 	w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
-	w.changeNode("gpu-1", func(node *v1.Node) {
-		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnreachable, Effect: v1.TaintEffectNoExecute}}
-	})
+	w.changeNode("gpu-1", unreachable)
 	w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
 	w.report(node("gpu-2", 1))
 	w.waitBound("important")
@@ -165,16 +160,79 @@ func TestWhoWaitsForACardThatIsSickIsPlacedElsewhereBeforeItIsReleased(t *testin
 	w := s.start(node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16), node("gpu-2", 1, "uid-other", 0, 16))
 	w.lead()
 	w.create("important", 16, priority(10))
-	w.eventually("it waits for gpu-1", func() bool {
-		return w.pod("important").Status.NominatedNodeName == "gpu-1" && w.pod("low").DeletionTimestamp != nil
-	})
-	time.Sleep(2 * tickTime)
+	w.waitEvicted("low", "important", "gpu-1")
 	sick := node("gpu-1", 2, "uid-low", 0, 16, "uid-equal", 1, 16)
 	sick.Cards[0].IsHealthy = false
 	w.report(sick)
 	w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
 	w.report(node("gpu-2", 1))
 	w.waitBound("important")
+}
+
+func unreachable(node *v1.Node) {
+	node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnreachable, Effect: v1.TaintEffectNoExecute}}
+}
+
+// gpu-1 was kept for it, and is unreachable by then. gpu-2 will fit it as soon as the units of gone are released.
+func TestNobodyIsEvictedWhereAnotherNodeThanTheLostOneIsBeingReleased(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(w *world, end func()){
+		"the victim hangs": func(*world, func()) {},
+		"the victim is gone": func(w *world, end func()) {
+			end()
+			w.waitSeen("low", false)
+			w.report(node("gpu-1", 1, "uid-rest", 0, 8))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			s.timing.Retry = patience
+			s.create("low", 8, priority(-5), on("gpu-1", "GPU-0", 8))
+			s.create("rest", 8, priority(10), on("gpu-1", "GPU-0", 8))
+			s.create("gone", 8, priority(10), on("gpu-2", "GPU-0", 8))
+			s.create("second", 8, priority(5), on("gpu-2", "GPU-0", 8))
+			s.create("third", 16, on("gpu-3", "GPU-0", 16))
+			end := s.linger("low")
+			w := s.start(node("gpu-1", 1, "uid-low", 0, 8, "uid-rest", 0, 8),
+				node("gpu-2", 1, "uid-gone", 0, 8, "uid-second", 0, 8), node("gpu-3", 1, "uid-third", 0, 16))
+			w.lead()
+			w.create("important", 8, priority(10))
+			w.waitEvicted("low", "important", "gpu-1")
+			w.changeNode("gpu-1", unreachable)
+			gone := w.pod("gone")
+			w.delete("gone")
+			w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+			happens(w, end)
+			w.change("important", func(pod *v1.Pod) { // it is tried
+				pod.Spec.Tolerations = []v1.Toleration{{Key: "another", Operator: v1.TolerationOpExists}}
+			})
+			w.eventually("it waits for gpu-2", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-2" })
+			w.report(node("gpu-2", 1, "uid-second", 0, 8))
+			w.waitBound("important")
+			for _, name := range []string{"second", "third"} {
+				if w.pod(name) == nil {
+					t.Errorf("%s was evicted in vain", name)
+				}
+			}
+		})
+	}
+}
+
+// Somebody else has nominated it. It evicts nobody, so nothing is gained.
+func TestAPodThatMayNotPreemptStaysNominated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
+	w.create("low", 16, on("gpu-1", "GPU-0", 16))
+	w.waitSeen("low", true)
+	w.create("polite", 16, priority(10), func(pod *v1.Pod) {
+		never := v1.PreemptNever
+		pod.Spec.PreemptionPolicy, pod.Status.NominatedNodeName = &never, "gpu-1"
+	})
+	w.waitRefused("polite")
+	if w.pod("polite").Status.NominatedNodeName == "" {
+		t.Error("it is nominated no more")
+	}
 }
 
 // Each counts where the other one is tried: both would wait for ever.
@@ -257,6 +315,26 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 		if w.pod(name) == nil {
 			t.Errorf("%s was evicted in vain", name)
 		}
+	}
+}
+
+// Whoever else is there is as important.
+func TestNobodyIsEvictedElsewhereWhileANodeWithoutLessImportantPodsIsBeingReleased(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 16), node("gpu-2", 1, "uid-low", 0, 16))
+	w.create("low", 16, on("gpu-2", "GPU-0", 16))
+	w.create("gone", 16, on("gpu-1", "GPU-0", 16))
+	gone := w.pod("gone")
+	w.eventually("the scheduler has it", func() bool { _, err := w.sched.Cache.GetPod(gone); return err == nil })
+	w.delete("gone")
+	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.waitSeen("gone", false)
+	w.create("important", 16, priority(10))
+	w.waitRefused("important")
+	w.report(node("gpu-1", 1))
+	w.waitBound("important")
+	if w.pod("low") == nil {
+		t.Error("it was evicted in vain")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -194,7 +195,38 @@ func (p *plan) isDone(trial *trial) bool {
 }
 
 // places are, by the UIDs of pods that wait, what their last attempt to evict others frees for them.
-type places struct{ sync.Map }
+type places struct {
+	sync.Map
+	// last is the pod whose attempt to evict others was the last one; nil once only the node is remembered that is kept for it.
+	last atomic.Pointer[types.UID]
+}
+
+// begin says that an attempt of a pod to evict others begins, and where it will say what that frees.
+func (p *places) begin(uid types.UID, byNode *sync.Map) {
+	p.Store(uid, byNode)
+	p.last.Store(&uid)
+}
+
+// ended forgets what the last attempt would have freed on other nodes than the one for which its pod is nominated now: those may be
+// thousands.
+func (p *places) ended(isNominated func(uid types.UID, node string) bool) {
+	uid := p.last.Swap(nil)
+	if uid == nil {
+		return
+	}
+	all, isKnown := p.Load(*uid)
+	if !isKnown {
+		return
+	}
+	kept := &sync.Map{}
+	all.(*sync.Map).Range(func(node, shares any) bool {
+		if isNominated(*uid, node.(string)) {
+			kept.Store(node, shares)
+		}
+		return true
+	})
+	p.CompareAndSwap(*uid, all, kept) // unless it is gone
+}
 
 // of returns the cards of a node that are freed for a pod; none where nothing is remembered.
 func (p *places) of(uid types.UID, node string) []cards.Share {

@@ -243,6 +243,17 @@ func (w *world) waitSeen(name string, isThere bool) {
 	})
 }
 
+// waitEvicted waits until the scheduler knows that a pod is being deleted, and that another one waits for that.
+func (w *world) waitEvicted(victim, preemptor, node string) {
+	w.t.Helper()
+	evicted := w.pod(victim)
+	w.eventually(victim+" is evicted and "+preemptor+" waits for "+node, func() bool {
+		waits, isThere, _ := w.store.GetByKey("default/" + preemptor)
+		known, err := w.sched.Cache.GetPod(evicted)
+		return isThere && waits.(*v1.Pod).Status.NominatedNodeName == node && err == nil && known.DeletionTimestamp != nil
+	})
+}
+
 // eventually waits until something is so.
 func (s *server) eventually(what string, is func() bool) {
 	s.t.Helper()
