@@ -202,7 +202,7 @@ func TestNobodyIsEvictedWhereAnotherNodeThanTheLostOneIsBeingReleased(t *testing
 			w.changeNode("gpu-1", unreachable)
 			gone := w.pod("gone")
 			w.delete("gone")
-			w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+			w.waitCached(gone, false)
 			happens(w, end)
 			w.change("important", func(pod *v1.Pod) { // it is tried
 				pod.Spec.Tolerations = []v1.Toleration{{Key: "another", Operator: v1.TolerationOpExists}}
@@ -301,9 +301,9 @@ func TestNobodyIsEvictedInThePlaceOfAPodThatIsGone(t *testing.T) {
 		w.waitSeen(name, true)
 	}
 	gone := w.pod("gone")
-	w.eventually("the scheduler has it", func() bool { _, err := w.sched.Cache.GetPod(gone); return err == nil })
+	w.waitCached(gone, true)
 	w.delete("gone")
-	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.waitCached(gone, false)
 	w.create("important", 8, priority(10))
 	if message := w.waitRefused("important"); !strings.HasSuffix(message, "until its node has released the units of pods that are gone") {
 		t.Error(message)
@@ -325,9 +325,9 @@ func TestNobodyIsEvictedElsewhereWhileANodeWithoutLessImportantPodsIsBeingReleas
 	w.create("low", 16, on("gpu-2", "GPU-0", 16))
 	w.create("gone", 16, on("gpu-1", "GPU-0", 16))
 	gone := w.pod("gone")
-	w.eventually("the scheduler has it", func() bool { _, err := w.sched.Cache.GetPod(gone); return err == nil })
+	w.waitCached(gone, true)
 	w.delete("gone")
-	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.waitCached(gone, false)
 	w.waitSeen("gone", false)
 	w.create("important", 16, priority(10))
 	w.waitRefused("important")
@@ -351,7 +351,7 @@ func TestTheCardOfAPodThatIsGoneIsKeptForWhoWaitsForIt(t *testing.T) {
 	gone := w.pod("gone")
 	w.delete("stuck")
 	w.delete("gone")
-	w.eventually("the scheduler has it no more", func() bool { _, err := w.sched.Cache.GetPod(gone); return err != nil })
+	w.waitCached(gone, false)
 	w.create("important", 16, priority(10))
 	w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
 	profile := w.sched.Profiles[schedulerName]

@@ -243,6 +243,15 @@ func (w *world) waitSeen(name string, isThere bool) {
 	})
 }
 
+// waitCached waits until the scheduler's cache has a pod, or has it no more.
+func (w *world) waitCached(pod *v1.Pod, isThere bool) {
+	w.t.Helper()
+	w.eventually("the scheduler's cache knows what became of "+pod.Name, func() bool {
+		_, err := w.sched.Cache.GetPod(pod)
+		return (err == nil) == isThere
+	})
+}
+
 // waitEvicted waits until the scheduler knows that a pod is being deleted, and that another one waits for that.
 func (w *world) waitEvicted(victim, preemptor, node string) {
 	w.t.Helper()
