@@ -46,6 +46,7 @@ type connection struct {
 	bindings   bindcall.API
 	leases     bindlease.Client
 	timing     bindlease.Timing
+	clock      bindlease.Clock
 	shareNodes shareNodes
 	// bound calls seen with every bound pod that carries an allocation, as the API server's storage has it.
 	bound func(ctx context.Context, seen func(uid types.UID, annotations map[string]string)) error
@@ -80,7 +81,7 @@ func connect(handle fwk.Handle, args Args, handler sharenodes.Handler) (*connect
 	if err != nil {
 		return nil, err
 	}
-	return &connection{bindings, leases, bindlease.RealTiming(), watch, reader.Read}, nil
+	return &connection{bindings, leases, bindlease.RealTiming(), bindlease.RealClock(), watch, reader.Read}, nil
 }
 
 // leaseClient returns a client that waits for no other requests: a renewal that comes late stops all Bindings.
@@ -101,7 +102,7 @@ func (c *core) newLease(ctx context.Context) *bindlease.Lease {
 		Client:   c.api.leases,
 		Identity: host + "_" + string(uuid.NewUUID()),
 		Timing:   c.api.timing,
-		Clock:    bindlease.RealClock(),
+		Clock:    c.api.clock,
 		TakeOver: c.takeOver,
 		Taken:    func() { c.activate(ctx, c.postponed.take()) },
 	})

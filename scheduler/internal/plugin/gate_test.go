@@ -44,41 +44,45 @@ func (w *world) waitAtRest(name string) {
 
 // This test is not parallel to others: the number of gated pods is that of the process.
 func TestAPodAtRestIsGatedUntilItsCardIsFree(t *testing.T) {
-	before := gated(t)
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("a", 4)
-	w.create("b", 4, elsewhereOnly)
-	w.waitRefused("a")
-	w.waitRefused("b")
-	tried := w.attempts.of("a")
-	w.waitGated(before + 2) // nobody has asked others about b
-	if now := w.attempts.of("a"); now != tried {
-		t.Errorf("%d attempts, and %d before", now, tried)
-	}
-	w.report(node("gpu-1", 1))
-	w.waitBound("a")
-	w.waitGated(before + 1)
+	inVirtualTime(t, func(t *testing.T) {
+		before := gated(t)
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("a", 4)
+		w.create("b", 4, elsewhereOnly)
+		w.waitRefused("a")
+		w.waitRefused("b")
+		tried := w.attempts.of("a")
+		w.waitGated(before + 2) // nobody has asked others about b
+		if now := w.attempts.of("a"); now != tried {
+			t.Errorf("%d attempts, and %d before", now, tried)
+		}
+		w.report(node("gpu-1", 1))
+		w.waitBound("a")
+		w.waitGated(before + 1)
+	})
 }
 
 func TestAPodAtRestIsWokenByThePodThatIsGone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1))
-	w.create("first", 16)
-	w.waitBound("first")
-	w.create("a", 4)
-	w.waitAtRest("a")
-	w.delete("first")
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1))
+		w.create("first", 16)
+		w.waitBound("first")
+		w.create("a", 4)
+		w.waitAtRest("a")
+		w.delete("first")
+		w.waitBound("a")
+	})
 }
 
 func TestAPodAtRestIsWokenByANodeThatIsAdded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.report(node("gpu-2", 1))
-	w.create("a", 4)
-	w.waitAtRest("a")
-	w.addNode("gpu-2")
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.report(node("gpu-2", 1))
+		w.create("a", 4)
+		w.waitAtRest("a")
+		w.addNode("gpu-2")
+		w.waitBound("a")
+	})
 }
 
 // newBehindTaint starts a scheduler with a pod at rest, whose only node has room, and a taint that keeps the pod away.
@@ -93,122 +97,132 @@ func newBehindTaint(t *testing.T) *world {
 }
 
 func TestAPodAtRestIsWokenByItsNodesTaints(t *testing.T) {
-	t.Parallel()
-	w := newBehindTaint(t)
-	w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newBehindTaint(t)
+		w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
+		w.waitBound("a")
+	})
 }
 
 func TestAPodAtRestIsWokenByItsTolerations(t *testing.T) {
-	t.Parallel()
-	w := newBehindTaint(t)
-	w.change("a", toleratesAll)
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newBehindTaint(t)
+		w.change("a", toleratesAll)
+		w.waitBound("a")
+	})
 }
 
 func TestAPodThatIsGoneIsNotGatedAnyMore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("a", 4)
-	w.waitAtRest("a")
-	w.delete("a")
-	w.waitSeen("a", false)
-	w.create("a", 4)
-	w.waitRefused("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("a", 4)
+		w.waitAtRest("a")
+		w.delete("a")
+		w.waitSeen("a", false)
+		w.create("a", 4)
+		w.waitRefused("a")
+	})
 }
 
 // Pods of a StatefulSet, say. The watch was interrupted while one was deleted and its successor created.
 func TestASuccessorOfAPodAtRestIsTriedAndWoken(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("a", 4)
-	w.waitAtRest("a")
-	tried := w.attempts.of("a")
-	w.change("a", func(pod *v1.Pod) {
-		pod.UID = "uid-successor"
-		pod.Status = v1.PodStatus{}
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("a", 4)
+		w.waitAtRest("a")
+		tried := w.attempts.of("a")
+		w.change("a", func(pod *v1.Pod) {
+			pod.UID = "uid-successor"
+			pod.Status = v1.PodStatus{}
+		})
+		w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
+		w.report(node("gpu-1", 1))
+		w.waitBound("a")
 	})
-	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
-	w.report(node("gpu-1", 1))
-	w.waitBound("a")
 }
 
 // Others offer nvidia.com/gpu as well: it is ours while the GPUShareNode of some node has it.
 func TestAPodAtRestIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
-	t.Parallel()
-	const card = "nvidia.com/gpu"
-	full := node("gpu-1", 1, "uid-x", 0, 16)
-	full.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
-	w := newWorld(t, full)
-	w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
-	w.create("a", 0, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
-	w.waitAtRest("a")
-	w.factory.core.dropShareNode("gpu-1")
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		const card = "nvidia.com/gpu"
+		full := node("gpu-1", 1, "uid-x", 0, 16)
+		full.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+		w := newWorld(t, full)
+		w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+		w.create("a", 0, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
+		w.waitAtRest("a")
+		w.factory.core.dropShareNode("gpu-1")
+		w.waitBound("a")
+	})
 }
 
 // A container may not ask for two of our resources. Others' card beside our memory is its own affair.
 func TestAPodThatNoNodeCouldTakeIsTriedOnceItsResourceIsOursNoMore(t *testing.T) {
-	t.Parallel()
-	const card = "nvidia.com/gpu"
-	others := node("gpu-2", 1)
-	others.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
-	w := newWorld(t, node("gpu-1", 1), others)
-	w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
-	w.create("a", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
-	w.waitRefused("a")
-	w.factory.core.dropShareNode("gpu-2")
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		const card = "nvidia.com/gpu"
+		others := node("gpu-2", 1)
+		others.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+		w := newWorld(t, node("gpu-1", 1), others)
+		w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+		w.create("a", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[card] = resource.MustParse("1") })
+		w.waitRefused("a")
+		w.factory.core.dropShareNode("gpu-2")
+		w.waitBound("a")
+	})
 }
 
 func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("a", 4)
-	w.rest(func() {
-		others := node("gpu-2", 1)
-		others.Resources = []cards.Resource{{Name: "nvidia.com/gpu", Class: cards.Whole}}
-		for range 3 {
-			w.report(others)
-			w.factory.core.dropShareNode("gpu-2")
-			time.Sleep(tickTime)
-		}
-	}, "a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("a", 4)
+		w.rest(func() {
+			others := node("gpu-2", 1)
+			others.Resources = []cards.Resource{{Name: "nvidia.com/gpu", Class: cards.Whole}}
+			for range 3 {
+				w.report(others)
+				w.factory.core.dropShareNode("gpu-2")
+				time.Sleep(tickTime)
+			}
+		}, "a")
+	})
 }
 
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1))
-	w.create("important", 16, priority(10), elsewhereOnly)
-	w.waitRefused("important")
-	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
-	w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
-	w.create("a", 4)
-	w.waitAtRest("a")
-	w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1))
+		w.create("important", 16, priority(10), elsewhereOnly)
+		w.waitRefused("important")
+		w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
+		w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
+		w.create("a", 4)
+		w.waitAtRest("a")
+		w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
+		w.waitBound("a")
+	})
 }
 
 // So does the scheduler itself for a pod for which it could not evict others in the end.
 func TestAPodAtRestThatAnotherPluginActivatesIsTried(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("a", 4)
-	w.waitAtRest("a")
-	tried := w.attempts.of("a")
-	w.factory.core.handle.Activate(klog.Background(), map[string]*v1.Pod{"default/a": w.pod("a")})
-	w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("a", 4)
+		w.waitAtRest("a")
+		tried := w.attempts.of("a")
+		w.factory.core.handle.Activate(klog.Background(), map[string]*v1.Pod{"default/a": w.pod("a")})
+		w.eventually("it is tried", func() bool { return w.attempts.of("a") > tried })
+	})
 }
 
 func TestWithoutTheGateNobodyIsTriedForIt(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	s.withoutGate = true
-	w := s.start(node("gpu-1", 1, "uid-x", 0, 16))
-	w.lead()
-	w.create("a", 4)
-	w.waitRefused("a")
-	w.rest(func() { time.Sleep(12 * tickTime) }, "a")
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.withoutGate = true
+		w := s.start(node("gpu-1", 1, "uid-x", 0, 16))
+		w.lead()
+		w.create("a", 4)
+		w.waitRefused("a")
+		w.rest(func() { time.Sleep(12 * tickTime) }, "a")
+	})
 }
 
 func gateOf(t *testing.T, factory *Factory, profile string) *Gate {

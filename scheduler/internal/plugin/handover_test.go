@@ -52,176 +52,192 @@ func threeNodes() []*sharenode.Node {
 // The leader is killed in the middle of a burst, again and again: the API server handles what it has sent, while the
 // next leader places more important pods first, which would be on the same cards if it did not wait.
 func TestLeadersThatAreKilledInABurst(t *testing.T) {
-	s := newServer(t)
-	sent, books := s.delay(s.timing.Uncertain/2), s.books()
-	s.takesAnyVersion = true
-	leaders := make([]*world, 5)
-	for place := range leaders {
-		leaders[place] = s.start(node("gpu-1", 4), node("gpu-2", 4), node("gpu-3", 4))
-	}
-	for generation, leader := range leaders {
-		for _, name := range numbered(string(rune('a'+generation)), 4) {
-			s.create(name, 12, urgent(int32(generation)))
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		sent, books := s.delay(s.timing.Uncertain/2), s.books()
+		s.takesAnyVersion = true
+		leaders := make([]*world, 5)
+		for place := range leaders {
+			leaders[place] = s.start(node("gpu-1", 4), node("gpu-2", 4), node("gpu-3", 4))
 		}
-		before := sent.Load()
-		leader.lead()
-		if generation < len(leaders)-1 {
-			s.eventually("a Binding is under way", func() bool {
-				books.read(s)
-				return sent.Load() > before || len(books.pods) >= 12
-			})
-			leader.kill()
+		for generation, leader := range leaders {
+			for _, name := range numbered(string(rune('a'+generation)), 4) {
+				s.create(name, 12, urgent(int32(generation)))
+			}
+			before := sent.Load()
+			leader.lead()
+			if generation < len(leaders)-1 {
+				s.eventually("a Binding is under way", func() bool {
+					books.read(s)
+					return sent.Load() > before || len(books.pods) >= 12
+				})
+				leader.kill()
+			}
 		}
-	}
-	s.eventually("all cards are full", func() bool {
+		s.eventually("all cards are full", func() bool {
+			books.read(s)
+			return len(books.pods) >= 12
+		})
+		time.Sleep(2 * s.timing.Uncertain) // what is under way takes effect
 		books.read(s)
-		return len(books.pods) >= 12
+		if books.worst > 16 || len(books.pods) != 12 {
+			t.Errorf("%d pods are bound, and one card had %d units of 16", len(books.pods), books.worst)
+		}
 	})
-	time.Sleep(2 * s.timing.Uncertain) // what is under way takes effect
-	books.read(s)
-	if books.worst > 16 || len(books.pods) != 12 {
-		t.Errorf("%d pods are bound, and one card had %d units of 16", len(books.pods), books.worst)
-	}
 }
 
 // A leader that is stopped lets its Bindings end: the next one need not wait until the Lease expires.
 func TestALeaderThatIsStoppedInABurst(t *testing.T) {
-	s := newServer(t)
-	s.timing.Duration = 10 * patience
-	sent, books := s.delay(s.timing.Uncertain/4), s.books()
-	leader, next := s.start(threeNodes()...), s.start(threeNodes()...)
-	leader.lead()
-	first := numbered("first", 4)
-	for _, name := range first {
-		s.create(name, 8)
-	}
-	s.eventually("a Binding is under way", func() bool { return sent.Load() > 0 })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := leader.factory.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if holder := s.leases.holder(); holder != "" {
-		t.Errorf("%s holds the Lease still", holder)
-	}
-	leader.kill()
-	for _, name := range numbered("second", 8) {
-		s.create(name, 8, urgent(1))
-	}
-	next.lead()
-	s.waitBound(first...)
-	s.waitBound(numbered("second", 8)...)
-	books.read(s)
-	if books.worst != 16 {
-		t.Errorf("one card had %d units of 16", books.worst)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.timing.Duration = 10 * patience
+		sent, books := s.delay(s.timing.Uncertain/4), s.books()
+		leader, next := s.start(threeNodes()...), s.start(threeNodes()...)
+		leader.lead()
+		first := numbered("first", 4)
+		for _, name := range first {
+			s.create(name, 8)
+		}
+		s.eventually("a Binding is under way", func() bool { return sent.Load() > 0 })
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := leader.factory.Stop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if holder := s.leases.holder(); holder != "" {
+			t.Errorf("%s holds the Lease still", holder)
+		}
+		leader.kill()
+		for _, name := range numbered("second", 8) {
+			s.create(name, 8, urgent(1))
+		}
+		next.lead()
+		s.waitBound(first...)
+		s.waitBound(numbered("second", 8)...)
+		books.read(s)
+		if books.worst != 16 {
+			t.Errorf("one card had %d units of 16", books.worst)
+		}
+	})
 }
 
 func TestWhatAnExtenderHasBoundCounts(t *testing.T) {
-	s := newServer(t)
-	s.leases.hold("extender-1_x", 300)
-	w := s.start(node("gpu-1", 1))
-	w.lead()
-	s.create("a", 8)
-	s.create("plain", 0)
-	s.waitBound("plain")
-	want := "extender-1_x binds pods: this scheduler takes over in"
-	s.eventually("a waits for the extender", func() bool { return strings.Contains(s.message("a"), want) })
-	if reserved := w.factory.core.cluster.Reserved(); len(reserved) > 0 {
-		t.Errorf("while an extender binds there are reservations: %v", reserved)
-	}
-	late := podOf("late", 12)
-	on("gpu-1", "GPU-0", 12)(late)
-	s.mutex.Lock()
-	s.unseen = []*v1.Pod{late}
-	s.mutex.Unlock()
-	s.leases.release()
-	want = "insufficient GPU memory in one card: asked 8, largest free 4"
-	s.eventually("a is tried again", func() bool { return strings.Contains(s.message("a"), want) })
-	s.create("b", 4)
-	s.waitBound("b")
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.leases.hold("extender-1_x", 300)
+		w := s.start(node("gpu-1", 1))
+		w.lead()
+		s.create("a", 8)
+		s.create("plain", 0)
+		s.waitBound("plain")
+		want := "extender-1_x binds pods: this scheduler takes over in"
+		s.eventually("a waits for the extender", func() bool { return strings.Contains(s.message("a"), want) })
+		if reserved := w.factory.core.cluster.Reserved(); len(reserved) > 0 {
+			t.Errorf("while an extender binds there are reservations: %v", reserved)
+		}
+		late := podOf("late", 12)
+		on("gpu-1", "GPU-0", 12)(late)
+		s.mutex.Lock()
+		s.unseen = []*v1.Pod{late}
+		s.mutex.Unlock()
+		s.leases.release()
+		want = "insufficient GPU memory in one card: asked 8, largest free 4"
+		s.eventually("a is tried again", func() bool { return strings.Contains(s.message("a"), want) })
+		s.create("b", 4)
+		s.waitBound("b")
+	})
 }
 
 func TestAnExtenderThatDiesIsWaitedFor(t *testing.T) {
-	s := newServer(t)
-	s.leases.hold("extender-1_x", 2)
-	began := time.Now()
-	w := s.start(node("gpu-1", 1))
-	w.lead()
-	s.create("a", 8)
-	s.waitBound("a")
-	if waited := time.Since(began); waited < 2*time.Second {
-		t.Errorf("a was bound after %s", waited)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.leases.hold("extender-1_x", 2)
+		began := time.Now()
+		w := s.start(node("gpu-1", 1))
+		w.lead()
+		s.create("a", 8)
+		s.waitBound("a")
+		if waited := time.Since(began); waited < 2*time.Second {
+			t.Errorf("a was bound after %s", waited)
+		}
+	})
 }
 
 func TestAllProfilesUseOneLease(t *testing.T) {
-	w := newWorld(t, node("gpu-1", 1))
-	handle := w.sched.Profiles[schedulerName]
-	for namespace, isFine := range map[string]bool{"gpushare-system": true, "another": false} {
-		args := &runtime.Unknown{Raw: []byte(`{"extenderLeaseNamespace":"` + namespace + `"}`)}
-		if _, err := w.factory.New(context.Background(), args, handle); (err == nil) != isFine {
-			t.Errorf("%s: error %v", namespace, err)
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1))
+		handle := w.sched.Profiles[schedulerName]
+		for namespace, isFine := range map[string]bool{"gpushare-system": true, "another": false} {
+			args := &runtime.Unknown{Raw: []byte(`{"extenderLeaseNamespace":"` + namespace + `"}`)}
+			if _, err := w.factory.New(context.Background(), args, handle); (err == nil) != isFine {
+				t.Errorf("%s: error %v", namespace, err)
+			}
 		}
-	}
+	})
 }
 
 // An extender takes the Lease once it is given back.
 func TestAnExtenderMayBindOnceNothingIsUnderWay(t *testing.T) {
-	s := newServer(t)
-	s.timing.Duration = 10 * patience
-	holders := make(chan string, 10)
-	s.onBind = func(*v1.Binding) error { holders <- s.leases.holder(); return nil }
-	w := s.start(node("gpu-1", 1))
-	w.lead()
-	s.create("a", 8)
-	s.waitBound("a")
-	if <-holders == "" {
-		t.Error("a was bound without the Lease")
-	}
-	s.eventually("the Lease is given back", func() bool { return s.leases.holder() == "" })
-	s.leases.hold("extender-1_x", 300)
-	s.create("b", 8)
-	s.waitRefused("b")
-	if s.binding("b") != nil {
-		t.Error("two bind pods at a time")
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.timing.Duration = 10 * patience
+		holders := make(chan string, 10)
+		s.onBind = func(*v1.Binding) error { holders <- s.leases.holder(); return nil }
+		w := s.start(node("gpu-1", 1))
+		w.lead()
+		s.create("a", 8)
+		s.waitBound("a")
+		if <-holders == "" {
+			t.Error("a was bound without the Lease")
+		}
+		s.eventually("the Lease is given back", func() bool { return s.leases.holder() == "" })
+		s.leases.hold("extender-1_x", 300)
+		s.create("b", 8)
+		s.waitRefused("b")
+		if s.binding("b") != nil {
+			t.Error("two bind pods at a time")
+		}
+	})
 }
 
 // Nobody can renew the Lease meanwhile, and nobody knows what became of the Bindings under way.
 func TestAnAPIServerThatIsAwayForAWhile(t *testing.T) {
-	s := newServer(t)
-	sent, books := s.delay(s.timing.Uncertain/4), s.books()
-	w := s.start(threeNodes()...)
-	w.lead()
-	names := numbered("a", 12)
-	for _, name := range names {
-		s.create(name, 8)
-	}
-	s.eventually("a Binding is under way", func() bool { return sent.Load() > 0 })
-	s.away(true)
-	time.Sleep(s.timing.Duration)
-	s.away(false)
-	s.waitBound(names...)
-	books.read(s)
-	if books.worst != 16 {
-		t.Errorf("one card had %d units of 16", books.worst)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		sent, books := s.delay(s.timing.Uncertain/4), s.books()
+		w := s.start(threeNodes()...)
+		w.lead()
+		names := numbered("a", 12)
+		for _, name := range names {
+			s.create(name, 8)
+		}
+		s.eventually("a Binding is under way", func() bool { return sent.Load() > 0 })
+		s.away(true)
+		time.Sleep(s.timing.Duration)
+		s.away(false)
+		s.waitBound(names...)
+		books.read(s)
+		if books.worst != 16 {
+			t.Errorf("one card had %d units of 16", books.worst)
+		}
+	})
 }
 
 // The watch shows that a pod has ended before the answer to its Binding is there.
 func TestAPodThatIsRejectedBeforeItsBindingIsAnswered(t *testing.T) {
-	s := newServer(t)
-	w := s.start(node("gpu-1", 1))
-	s.afterBind = func(binding *v1.Binding) {
-		pod := s.pod(binding.Name)
-		pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
-		s.end(pod)
-		for end := time.Now().Add(patience); w.factory.core.cluster.Holder(pod.UID) != nil && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		w := s.start(node("gpu-1", 1))
+		s.afterBind = func(binding *v1.Binding) {
+			pod := s.pod(binding.Name)
+			pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
+			s.end(pod)
+			for end := time.Now().Add(patience); w.factory.core.cluster.Holder(pod.UID) != nil && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
 		}
-	}
-	w.lead()
-	s.create("a", 4)
-	s.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+		w.lead()
+		s.create("a", 4)
+		s.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+	})
 }

@@ -88,25 +88,27 @@ func captureLogs(t *testing.T) *logs {
 }
 
 func TestMetricsOfPodsThatWaitAndAreBound(t *testing.T) {
-	w := newWorld(t, node("gpu-1", 2, "x", 0, 10), node("gpu-2", 1), &sharenode.Node{Name: "cpu-1"})
-	w.waitMetric("extender_nodes "+memory, 2)
-	w.waitMetric("extender_largest_free "+memory, 16)
-	w.create("large", 17)
-	w.waitMetric("extender_waiting_pods CardsTooSmall", 1)
-	w.create("too-many", 65537)
-	w.waitMetric("extender_waiting_pods TooManyUnits", 1)
-	w.create("fits", 16)
-	w.waitBound("fits")
-	w.waitMetric("extender_binds_total Bound", 1)
-	w.waitMetric("extender_reservations under_way", 0)
-	w.waitMetric("extender_reservations confirmed", 0)
-	if found := w.metrics(); found["extender_waiting_pods NotShared"] != 0 || found["extender_refusals_total NotShared"] < 1 {
-		t.Errorf("nodes without cards: %v", found)
-	}
-	w.delete("large")
-	w.delete("too-many")
-	w.waitMetric("extender_waiting_pods CardsTooSmall", 0)
-	w.waitMetric("extender_waiting_pods TooManyUnits", 0)
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 2, "x", 0, 10), node("gpu-2", 1), &sharenode.Node{Name: "cpu-1"})
+		w.waitMetric("extender_nodes "+memory, 2)
+		w.waitMetric("extender_largest_free "+memory, 16)
+		w.create("large", 17)
+		w.waitMetric("extender_waiting_pods CardsTooSmall", 1)
+		w.create("too-many", 65537)
+		w.waitMetric("extender_waiting_pods TooManyUnits", 1)
+		w.create("fits", 16)
+		w.waitBound("fits")
+		w.waitMetric("extender_binds_total Bound", 1)
+		w.waitMetric("extender_reservations under_way", 0)
+		w.waitMetric("extender_reservations confirmed", 0)
+		if found := w.metrics(); found["extender_waiting_pods NotShared"] != 0 || found["extender_refusals_total NotShared"] < 1 {
+			t.Errorf("nodes without cards: %v", found)
+		}
+		w.delete("large")
+		w.delete("too-many")
+		w.waitMetric("extender_waiting_pods CardsTooSmall", 0)
+		w.waitMetric("extender_waiting_pods TooManyUnits", 0)
+	})
 }
 
 func TestAPodThatIsGoneDuringItsAttemptIsNotCounted(t *testing.T) {
@@ -130,43 +132,47 @@ func TestAPodThatIsGoneDuringItsAttemptIsNotCounted(t *testing.T) {
 }
 
 func TestARefusedBindingIsCountedAndLoggedOnce(t *testing.T) {
-	written := captureLogs(t)
-	w := newWorld(t, node("gpu-1", 1))
-	w.mutex.Lock()
-	refusals := 0
-	w.onBind = func(*v1.Binding) error {
-		if refusals++; refusals == 1 {
-			return apierrors.NewForbidden(pods.GroupResource(), "a", nil)
+	inVirtualTime(t, func(t *testing.T) {
+		written := captureLogs(t)
+		w := newWorld(t, node("gpu-1", 1))
+		w.mutex.Lock()
+		refusals := 0
+		w.onBind = func(*v1.Binding) error {
+			if refusals++; refusals == 1 {
+				return apierrors.NewForbidden(pods.GroupResource(), "a", nil)
+			}
+			return nil
 		}
-		return nil
-	}
-	w.mutex.Unlock()
-	w.create("a", 4)
-	w.waitBound("a")
-	w.waitMetric("extender_binds_total Refused", 1)
-	w.waitMetric("extender_binds_total Bound", 1)
-	klog.Flush()
-	lines := written.with("A pod was not bound")
-	if len(lines) != 1 || !strings.Contains(lines[0], `pod="default/a" node="gpu-1" cards="GPU-0"`) {
-		t.Errorf("logged: %q", lines)
-	}
+		w.mutex.Unlock()
+		w.create("a", 4)
+		w.waitBound("a")
+		w.waitMetric("extender_binds_total Refused", 1)
+		w.waitMetric("extender_binds_total Bound", 1)
+		klog.Flush()
+		lines := written.with("A pod was not bound")
+		if len(lines) != 1 || !strings.Contains(lines[0], `pod="default/a" node="gpu-1" cards="GPU-0"`) {
+			t.Errorf("logged: %q", lines)
+		}
+	})
 }
 
 func TestNothingIsLoggedForAnAttempt(t *testing.T) {
-	written := captureLogs(t)
-	w := newWorld(t, node("gpu-1", 1))
-	w.create("first", 1) // the first attempt of all says that we begin
-	w.waitBound("first")
-	klog.Flush()
-	before := len(written.with(""))
-	w.create("fits", 4)
-	w.create("large", 17)
-	w.waitBound("fits")
-	w.waitRefused("large")
-	klog.Flush()
-	if lines := written.with("")[before:]; len(lines) != 0 {
-		t.Errorf("logged: %q", lines)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		written := captureLogs(t)
+		w := newWorld(t, node("gpu-1", 1))
+		w.create("first", 1) // the first attempt of all says that we begin
+		w.waitBound("first")
+		klog.Flush()
+		before := len(written.with(""))
+		w.create("fits", 4)
+		w.create("large", 17)
+		w.waitBound("fits")
+		w.waitRefused("large")
+		klog.Flush()
+		if lines := written.with("")[before:]; len(lines) != 0 {
+			t.Errorf("logged: %q", lines)
+		}
+	})
 }
 
 func TestWhatAnOperatorHasToKnowIsLoggedOnce(t *testing.T) {
@@ -200,29 +206,31 @@ func TestWhatAnOperatorHasToKnowIsLoggedOnce(t *testing.T) {
 }
 
 func TestInspectionSaysWhoHasWhatOfACard(t *testing.T) {
-	w := newWorld(t, node("gpu-1", 2, "gone", 1, 6))
-	proceed := make(chan struct{})
-	w.mutex.Lock()
-	w.onBind = func(*v1.Binding) error { <-proceed; return nil }
-	w.mutex.Unlock()
-	w.create("a", 10)
-	w.waitMetric("extender_binds_under_way", 1)
-	w.waitMetric("extender_reservations under_way", 1)
-	reserved := w.inspectCard(1)
-	if reserved.Allocated != 16 || reserved.Reserved != 10 {
-		t.Errorf("while it is being bound: %+v", reserved)
-	}
-	close(proceed)
-	w.waitBound("a")
-	w.waitMetric("extender_reservations confirmed", 0)
-	card := w.inspectCard(1)
-	want := []inspection.Pod{{UID: "gone", Units: 6}, {Namespace: "default", Name: "a", UID: "uid-a", Units: 10}}
-	if fmt.Sprint(card.Pods) != fmt.Sprint(want) || card.Lock != "memory" || card.Units != 16 || card.Reserved != 0 {
-		t.Errorf("card: %+v", card)
-	}
-	if free := w.inspectCard(0); free.Allocated != 0 || len(free.Pods) != 0 {
-		t.Errorf("the other card: %+v", free)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 2, "gone", 1, 6))
+		proceed := make(chan struct{})
+		w.mutex.Lock()
+		w.onBind = func(*v1.Binding) error { <-proceed; return nil }
+		w.mutex.Unlock()
+		w.create("a", 10)
+		w.waitMetric("extender_binds_under_way", 1)
+		w.waitMetric("extender_reservations under_way", 1)
+		reserved := w.inspectCard(1)
+		if reserved.Allocated != 16 || reserved.Reserved != 10 {
+			t.Errorf("while it is being bound: %+v", reserved)
+		}
+		close(proceed)
+		w.waitBound("a")
+		w.waitMetric("extender_reservations confirmed", 0)
+		card := w.inspectCard(1)
+		want := []inspection.Pod{{UID: "gone", Units: 6}, {Namespace: "default", Name: "a", UID: "uid-a", Units: 10}}
+		if fmt.Sprint(card.Pods) != fmt.Sprint(want) || card.Lock != "memory" || card.Units != 16 || card.Reserved != 0 {
+			t.Errorf("card: %+v", card)
+		}
+		if free := w.inspectCard(0); free.Allocated != 0 || len(free.Pods) != 0 {
+			t.Errorf("the other card: %+v", free)
+		}
+	})
 }
 
 // inspectCard returns what the inspection, as JSON, says of a card of the first node.

@@ -104,25 +104,27 @@ func (f *full) attempt(state fwk.CycleState, pod *v1.Pod) (string, *framework.No
 }
 
 func TestEvictionsAreTriedOnlyWhereTheyMayHelp(t *testing.T) {
-	pod := podOf("high", 16)
-	priority(100)(pod)
-	onlyOn("gpu-1")(pod)
-	f, state := fullNodes(t, 3, false, pod), framework.NewCycleState()
-	nominated, statuses := f.attempt(state, pod)
-	if nominated != "gpu-1" {
-		t.Errorf("it is nominated for %s", nominated)
-	}
-	if tried := slices.Collect(maps.Keys(stateOf(state).plans.victims)); !slices.Equal(tried, []string{"gpu-1"}) {
-		t.Errorf("evictions were tried on %v", tried)
-	}
-	for name, code := range map[string]fwk.Code{
-		"gpu-0": fwk.UnschedulableAndUnresolvable, "gpu-1": fwk.Unschedulable, "gpu-2": fwk.UnschedulableAndUnresolvable,
-	} {
-		status, words := statuses.Get(name), "insufficient GPU memory in one card: asked 16, largest free 0"
-		if status.Code() != code || status.Message() != words || status.Plugin() != Name {
-			t.Errorf("%s: %s, %s: %s", name, status.Plugin(), status.Code(), status.Message())
+	inVirtualTime(t, func(t *testing.T) {
+		pod := podOf("high", 16)
+		priority(100)(pod)
+		onlyOn("gpu-1")(pod)
+		f, state := fullNodes(t, 3, false, pod), framework.NewCycleState()
+		nominated, statuses := f.attempt(state, pod)
+		if nominated != "gpu-1" {
+			t.Errorf("it is nominated for %s", nominated)
 		}
-	}
+		if tried := slices.Collect(maps.Keys(stateOf(state).plans.victims)); !slices.Equal(tried, []string{"gpu-1"}) {
+			t.Errorf("evictions were tried on %v", tried)
+		}
+		for name, code := range map[string]fwk.Code{
+			"gpu-0": fwk.UnschedulableAndUnresolvable, "gpu-1": fwk.Unschedulable, "gpu-2": fwk.UnschedulableAndUnresolvable,
+		} {
+			status, words := statuses.Get(name), "insufficient GPU memory in one card: asked 16, largest free 0"
+			if status.Code() != code || status.Message() != words || status.Plugin() != Name {
+				t.Errorf("%s: %s, %s: %s", name, status.Plugin(), status.Code(), status.Message())
+			}
+		}
+	})
 }
 
 // An important pod waits for as long as nobody may be evicted for it, and no longer.
@@ -133,8 +135,7 @@ func TestOthersAreEvictedAsSoonAsThatHelps(t *testing.T) {
 	for name, before := range map[string]*sharenode.Node{
 		"a pod as important has gone": equal, "its node takes pods again": closed, "the policy allows it": kept,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, before)
 			w.create("low", 8, on("gpu-1", "GPU-0", 8))
 			w.waitSeen("low", true)
@@ -155,25 +156,27 @@ func TestOthersAreEvictedAsSoonAsThatHelps(t *testing.T) {
 			w.eventually("it is evicted", func() bool { return w.pod("low") == nil })
 			w.report(node("gpu-1", 1))
 			w.waitBound("important")
-		})
+		}))
 	}
 }
 
 // The claim has a device of gpu-1. DynamicResources deallocates it once it has refused gpu-0 because of that.
 func TestAClaimStaysAllocatedWhereItsNodeIsFull(t *testing.T) {
-	pod := podOf("high", 16)
-	priority(100)(pod)
-	name := "claim"
-	pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: name, ResourceClaimName: &name}}
-	f := fullNodes(t, 2, false, pod)
-	f.claim(name, "gpu-1")
-	if nominated, _ := f.attempt(framework.NewCycleState(), pod); nominated != "gpu-1" {
-		t.Errorf("it is nominated for %s", nominated)
-	}
-	now, err := f.ClientSet().ResourceV1().ResourceClaims("default").Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil || now.Status.Allocation == nil {
-		t.Errorf("the claim is deallocated: %v", err)
-	}
+	inVirtualTime(t, func(t *testing.T) {
+		pod := podOf("high", 16)
+		priority(100)(pod)
+		name := "claim"
+		pod.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: name, ResourceClaimName: &name}}
+		f := fullNodes(t, 2, false, pod)
+		f.claim(name, "gpu-1")
+		if nominated, _ := f.attempt(framework.NewCycleState(), pod); nominated != "gpu-1" {
+			t.Errorf("it is nominated for %s", nominated)
+		}
+		now, err := f.ClientSet().ResourceV1().ResourceClaims("default").Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil || now.Status.Allocation == nil {
+			t.Errorf("the claim is deallocated: %v", err)
+		}
+	})
 }
 
 // claim has the scheduler know a claim with a device of a node, which nobody uses.
@@ -205,37 +208,38 @@ func (f *full) claim(name, node string) {
 
 // The first pod waits for the card of big. It does not count as one that takes what is freed for the second one.
 func TestNobodyElseGoesForANominatedPod(t *testing.T) {
-	t.Parallel()
-	names, holders := []string{"big", "c", "d", "e", "f"}, []any(nil)
-	s := newServer(t)
-	for place, name := range names {
-		card, units := (place+1)/2, 8
-		if name == "big" {
-			units = 16
+	inVirtualTime(t, func(t *testing.T) {
+		names, holders := []string{"big", "c", "d", "e", "f"}, []any(nil)
+		s := newServer(t)
+		for place, name := range names {
+			card, units := (place+1)/2, 8
+			if name == "big" {
+				units = 16
+			}
+			holders = append(holders, "uid-"+name, card, units)
+			s.create(name, units, on("gpu-1", fmt.Sprintf("GPU-%d", card), units), func(pod *v1.Pod) {
+				began := metav1.Unix(int64(1000+place), 0)
+				pod.Status.StartTime = &began
+			})
 		}
-		holders = append(holders, "uid-"+name, card, units)
-		s.create(name, units, on("gpu-1", fmt.Sprintf("GPU-%d", card), units), func(pod *v1.Pod) {
-			began := metav1.Unix(int64(1000+place), 0)
-			pod.Status.StartTime = &began
+		s.linger("big")
+		s.timing.Retry = patience
+		w := s.start(node("gpu-1", 3, holders...))
+		w.lead()
+		w.create("first", 16, priority(10))
+		w.eventually("big is ending", func() bool {
+			seen, err := w.sched.Cache.GetPod(w.pod("big"))
+			return err == nil && seen.DeletionTimestamp != nil
 		})
-	}
-	s.linger("big")
-	s.timing.Retry = patience
-	w := s.start(node("gpu-1", 3, holders...))
-	w.lead()
-	w.create("first", 16, priority(10))
-	w.eventually("big is ending", func() bool {
-		seen, err := w.sched.Cache.GetPod(w.pod("big"))
-		return err == nil && seen.DeletionTimestamp != nil
-	})
-	w.create("second", 8, priority(10))
-	w.eventually("f is gone", func() bool { return w.pod("f") == nil })
-	w.eventually("second is nominated", func() bool { return w.pod("second").Status.NominatedNodeName == "gpu-1" })
-	for _, name := range names[:4] {
-		if w.pod(name) == nil {
-			t.Errorf("%s is gone", name)
+		w.create("second", 8, priority(10))
+		w.eventually("f is gone", func() bool { return w.pod("f") == nil })
+		w.eventually("second is nominated", func() bool { return w.pod("second").Status.NominatedNodeName == "gpu-1" })
+		for _, name := range names[:4] {
+			if w.pod(name) == nil {
+				t.Errorf("%s is gone", name)
+			}
 		}
-	}
+	})
 }
 
 // BenchmarkPreemptor is an attempt of an important pod in a full cluster, beside the same with processors instead of cards,
@@ -272,30 +276,32 @@ func BenchmarkPreemptor(b *testing.B) {
 
 // Cards alone would let it evict others on each node. What keeps it away are the processors of hog.
 func TestWhatEvictionsInVainWouldFreeIsNotRemembered(t *testing.T) {
-	s := newServer(t)
-	var shares []*sharenode.Node
-	for number := range 3 {
-		name := fmt.Sprintf("gpu-%d", number)
-		s.create("low-"+name, 16, on(name, "GPU-0", 16))
-		s.create("hog-"+name, 0, cpus("63.9"), priority(1000), func(pod *v1.Pod) { pod.Spec.NodeName = name })
-		shares = append(shares, node(name, 1, "uid-low-"+name, 0, 16))
-	}
-	w := s.start(shares...)
-	w.lead()
-	remembered := func() (number int) {
-		if byNode, is := w.factory.core.places.Load(types.UID("uid-high")); is {
-			byNode.(*sync.Map).Range(func(any, any) bool { number++; return true })
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		var shares []*sharenode.Node
+		for number := range 3 {
+			name := fmt.Sprintf("gpu-%d", number)
+			s.create("low-"+name, 16, on(name, "GPU-0", 16))
+			s.create("hog-"+name, 0, cpus("63.9"), priority(1000), func(pod *v1.Pod) { pod.Spec.NodeName = name })
+			shares = append(shares, node(name, 1, "uid-low-"+name, 0, 16))
 		}
-		return number
-	}
-	s.create("high", 16, priority(10), func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1") })
-	w.waitRefused("high")
-	if number := remembered(); number < len(shares) {
-		t.Fatalf("it may have been tried on %d nodes", number)
-	}
-	s.create("next", 16)
-	w.waitRefused("next")
-	if number := remembered(); number > 0 {
-		t.Errorf("cards of %d nodes are remembered", number)
-	}
+		w := s.start(shares...)
+		w.lead()
+		remembered := func() (number int) {
+			if byNode, is := w.factory.core.places.Load(types.UID("uid-high")); is {
+				byNode.(*sync.Map).Range(func(any, any) bool { number++; return true })
+			}
+			return number
+		}
+		s.create("high", 16, priority(10), func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1") })
+		w.waitRefused("high")
+		if number := remembered(); number < len(shares) {
+			t.Fatalf("it may have been tried on %d nodes", number)
+		}
+		s.create("next", 16)
+		w.waitRefused("next")
+		if number := remembered(); number > 0 {
+			t.Errorf("cards of %d nodes are remembered", number)
+		}
+	})
 }

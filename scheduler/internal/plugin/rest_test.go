@@ -66,8 +66,7 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 	for name, change := range map[string]func(*v1.Pod){
 		"a node that is full": pinned("gpu-2"), "a volume": withoutClaim, "a label": elsewhereOnly,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
 			w.create("a", 4, change)
 			w.rest(func() {
@@ -76,51 +75,54 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 					time.Sleep(tickTime / 10)
 				}
 			}, "a")
-		})
+		}))
 	}
 }
 
 // By cards alone evictions would help it, and it is tried once for that.
 func TestWhomEvictionsDoNotHelpIsNotTriedAtEachReport(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
-	w.create("low", 16, on("gpu-1", "GPU-0", 16))
-	w.waitSeen("low", true)
-	w.create("a", 16, priority(10), elsewhereOnly)
-	w.waitRefused("a")
-	w.report(node("gpu-1", 1, "uid-low", 0, 16))
-	time.Sleep(2 * tickTime)
-	w.rest(func() {
-		for range 4 {
-			w.report(node("gpu-1", 1, "uid-low", 0, 16))
-			time.Sleep(tickTime)
-		}
-	}, "a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
+		w.create("low", 16, on("gpu-1", "GPU-0", 16))
+		w.waitSeen("low", true)
+		w.create("a", 16, priority(10), elsewhereOnly)
+		w.waitRefused("a")
+		w.report(node("gpu-1", 1, "uid-low", 0, 16))
+		time.Sleep(2 * tickTime)
+		w.rest(func() {
+			for range 4 {
+				w.report(node("gpu-1", 1, "uid-low", 0, 16))
+				time.Sleep(tickTime)
+			}
+		}, "a")
+	})
 }
 
 func TestWhoWaitsForSomethingElseIsNotWokenByBinds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 2))
-	w.create("a", 4, elsewhereOnly)
-	w.rest(func() {
-		for number := range 5 {
-			name := fmt.Sprintf("other-%d", number)
-			w.create(name, 2)
-			w.waitBound(name)
-			w.report(node("gpu-1", 2, "uid-"+name, 1, 2))
-		}
-	}, "a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 2))
+		w.create("a", 4, elsewhereOnly)
+		w.rest(func() {
+			for number := range 5 {
+				name := fmt.Sprintf("other-%d", number)
+				w.create(name, 2)
+				w.waitBound(name)
+				w.report(node("gpu-1", 2, "uid-"+name, 1, 2))
+			}
+		}, "a")
+	})
 }
 
 func TestWhoWaitsForACardIsNotWokenByTaints(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16), node("gpu-2", 1, "uid-y", 0, 16))
-	w.create("a", 4)
-	w.rest(func() {
-		w.changeNode("gpu-1", func(node *v1.Node) {
-			node.Spec.Taints = []v1.Taint{{Key: "x", Effect: v1.TaintEffectPreferNoSchedule}}
-		})
-	}, "a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16), node("gpu-2", 1, "uid-y", 0, 16))
+		w.create("a", 4)
+		w.rest(func() {
+			w.changeNode("gpu-1", func(node *v1.Node) {
+				node.Spec.Taints = []v1.Taint{{Key: "x", Effect: v1.TaintEffectPreferNoSchedule}}
+			})
+		}, "a")
+	})
 }
 
 // changeNode writes a node anew.
@@ -151,8 +153,7 @@ func TestWhoMayNotBeOnANodeIsNotWokenByItsRoomAndIsOnceItMay(t *testing.T) {
 		"its labels": func(node *v1.Node) { node.Labels["team"] = "b" },
 		"its taints": func(node *v1.Node) { node.Spec.Taints = nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
 			w.changeNode("gpu-1", inTeam)
 			waiting := numbered("waits", 5)
@@ -166,68 +167,64 @@ func TestWhoMayNotBeOnANodeIsNotWokenByItsRoomAndIsOnceItMay(t *testing.T) {
 			}
 			w.rest(func() { w.report(node("gpu-1", 1)) }, waiting...)
 			w.changeNode("gpu-1", may)
-			w.waitBound(waiting[:4]...)
-		})
+			w.eventually("four are bound", func() bool { return len(w.boundOf(waiting)) == 4 })
+		}))
 	}
 }
 
 func TestWhoToleratesATaintLaterIsTriedAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.changeNode("gpu-1", inTeam)
-	w.create("a", 4)
-	w.waitRefused("a")
-	w.report(node("gpu-1", 1))
-	time.Sleep(2 * tickTime)
-	w.change("a", toleratesAll)
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.changeNode("gpu-1", inTeam)
+		w.create("a", 4)
+		w.waitRefused("a")
+		w.report(node("gpu-1", 1))
+		time.Sleep(2 * tickTime)
+		w.change("a", toleratesAll)
+		w.waitBound("a")
+	})
 }
 
 func TestAPinnedPodIsWokenForItsNode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
-	w.create("a", 4, pinned("gpu-2"))
-	w.waitRefused("a")
-	time.Sleep(2 * tickTime)
-	w.report(node("gpu-2", 1))
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
+		w.create("a", 4, pinned("gpu-2"))
+		w.waitRefused("a")
+		time.Sleep(2 * tickTime)
+		w.report(node("gpu-2", 1))
+		w.waitBound("a")
+	})
 }
 
 func TestOneFreedCardWakesOne(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
-	w.create("x", 16, on("gpu-1", "GPU-0", 16))
-	w.waitSeen("x", true)
-	waiting := numbered("waits", 10)
-	for _, name := range waiting {
-		w.create(name, 16)
-	}
-	for _, name := range waiting {
-		w.waitRefused(name)
-	}
-	time.Sleep(2 * tickTime)
-	attempts := func() int {
-		sum := 0
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+		w.create("x", 16, on("gpu-1", "GPU-0", 16))
+		w.waitSeen("x", true)
+		waiting := numbered("waits", 10)
 		for _, name := range waiting {
-			sum += w.attempts.of(name)
+			w.create(name, 16)
 		}
-		return sum
-	}
-	before := attempts()
-	w.report(node("gpu-1", 1)) // the kubelet has released its units before the pod is gone
-	w.delete("x")
-	w.eventually("one is bound", func() bool {
 		for _, name := range waiting {
-			if w.binding(name) != nil {
-				return true
+			w.waitRefused(name)
+		}
+		time.Sleep(2 * tickTime)
+		attempts := func() int {
+			sum := 0
+			for _, name := range waiting {
+				sum += w.attempts.of(name)
 			}
+			return sum
 		}
-		return false
+		before := attempts()
+		w.report(node("gpu-1", 1)) // the kubelet has released its units before the pod is gone
+		w.delete("x")
+		w.eventually("one is bound", func() bool { return len(w.boundOf(waiting)) > 0 })
+		time.Sleep(2 * tickTime)
+		if now := attempts(); now > before+2 {
+			t.Errorf("%d attempts", now-before)
+		}
 	})
-	time.Sleep(2 * tickTime)
-	if now := attempts(); now > before+2 {
-		t.Errorf("%d attempts", now-before)
-	}
 }
 
 func TestAPodThatIsGoneBeforeItsAttemptIsForgotten(t *testing.T) {
@@ -300,19 +297,20 @@ func TestWhatAPodGetsIsLookedAtAgainWhereItsNodeHasChangedMeanwhile(t *testing.T
 }
 
 func TestANodeThatComesBackIsLookedAtAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
-	w.create("seen", 4, elsewhereOnly) // gpu-1 fits those that ask for as much
-	w.waitRefused("seen")
-	if err := w.client.CoreV1().Nodes().Delete(context.Background(), "gpu-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(tickTime)
-	w.create("a", 4)
-	w.waitRefused("a")
-	time.Sleep(2 * tickTime)
-	w.addNode("gpu-1")
-	w.waitBound("a")
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-x", 0, 16))
+		w.create("seen", 4, elsewhereOnly) // gpu-1 fits those that ask for as much
+		w.waitRefused("seen")
+		if err := w.client.CoreV1().Nodes().Delete(context.Background(), "gpu-1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(tickTime)
+		w.create("a", 4)
+		w.waitRefused("a")
+		time.Sleep(2 * tickTime)
+		w.addNode("gpu-1")
+		w.waitBound("a")
+	})
 }
 
 func TestNothingOfASharedNameIsPlacedBeforeAllIsRead(t *testing.T) {
@@ -346,50 +344,49 @@ func TestUnitsOnAnotherNodeAreFreeAtOnce(t *testing.T) {
 }
 
 func TestWhoIsKeptFromANodeByANominatedPodRests(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 10))
-	w.create("x", 10, on("gpu-1", "GPU-0", 10))
-	w.create("important", 16, priority(10))
-	w.eventually("x is gone", func() bool { return w.pod("x") == nil })
-	small := numbered("small", 10)
-	for _, name := range small {
-		w.create(name, 6) // 6 are free all the time
-	}
-	for _, name := range small {
-		w.waitRefused(name)
-	}
-	attempts := func() int {
-		sum := 0
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 10))
+		w.create("x", 10, on("gpu-1", "GPU-0", 10))
+		w.create("important", 16, priority(10))
+		w.eventually("x is gone", func() bool { return w.pod("x") == nil })
+		small := numbered("small", 10)
 		for _, name := range small {
-			sum += w.attempts.of(name)
+			w.create(name, 6) // 6 are free all the time
 		}
-		return sum
-	}
-	time.Sleep(2 * tickTime)
-	before := attempts()
-	w.report(node("gpu-1", 1, "uid-x", 0, 10)) // as before
-	time.Sleep(3 * tickTime)
-	if now := attempts(); now > before+3 {
-		t.Errorf("%d attempts", now-before)
-	}
-	w.report(node("gpu-1", 1))
-	w.waitBound("important")
-	w.delete("important")
-	w.eventually("two of them are bound", func() bool {
-		bound := slices.DeleteFunc(slices.Clone(small), func(name string) bool { return w.binding(name) == nil })
-		return len(bound) == 2
+		for _, name := range small {
+			w.waitRefused(name)
+		}
+		attempts := func() int {
+			sum := 0
+			for _, name := range small {
+				sum += w.attempts.of(name)
+			}
+			return sum
+		}
+		time.Sleep(2 * tickTime)
+		before := attempts()
+		w.report(node("gpu-1", 1, "uid-x", 0, 10)) // as before
+		time.Sleep(3 * tickTime)
+		if now := attempts(); now > before+3 {
+			t.Errorf("%d attempts", now-before)
+		}
+		w.report(node("gpu-1", 1))
+		w.waitBound("important")
+		w.delete("important")
+		w.eventually("two of them are bound", func() bool { return len(w.boundOf(small)) == 2 })
 	})
 }
 
 func TestWhoseReasonIsNotWrittenIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	w, isLost := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16)), atomic.Bool{}
-	w.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return isLost.CompareAndSwap(false, true), nil, errAway
+	inVirtualTime(t, func(t *testing.T) {
+		w, isLost := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16)), atomic.Bool{}
+		w.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return isLost.CompareAndSwap(false, true), nil, errAway
+		})
+		w.create("a", 4)
+		w.waitRefused("a")
+		if !isLost.Load() || w.attempts.of("a") != 2 {
+			t.Errorf("%d attempts, the first one's reason is lost: %t", w.attempts.of("a"), isLost.Load())
+		}
 	})
-	w.create("a", 4)
-	w.waitRefused("a")
-	if !isLost.Load() || w.attempts.of("a") != 2 {
-		t.Errorf("%d attempts, the first one's reason is lost: %t", w.attempts.of("a"), isLost.Load())
-	}
 }

@@ -94,7 +94,7 @@ func newServer(t testing.TB) *server {
 
 // connect stands for the connection of a plugin.
 func (s *server) connect(fwk.Handle, Args, sharenodes.Handler) (*connection, error) {
-	return &connection{s, s.leases, s.timing, watched{}, s.bound}, nil
+	return &connection{s, s.leases, s.timing, steadyClock(), watched{}, s.bound}, nil
 }
 
 // watched is a watch of GPUShareNodes that has shown all there are.

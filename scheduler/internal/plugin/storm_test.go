@@ -56,43 +56,45 @@ func (b *books) bind(binding *v1.Binding) {
 
 // A storm of pods that come and go never gets more of a card than there is, and all of it is free in the end.
 func TestAStorm(t *testing.T) {
-	nodes := make([]*sharenode.Node, 4)
-	for place := range nodes {
-		nodes[place] = node(fmt.Sprintf("gpu-%d", place), 4)
-	}
-	w := newWorld(t, nodes...)
-	books := w.books()
-	w.mutex.Lock()
-	w.onBind = func(binding *v1.Binding) error {
-		books.bind(binding)
-		return nil
-	}
-	w.mutex.Unlock()
-	random, alive := rand.New(rand.NewPCG(28, 1)), []string(nil)
-	for number := range 200 {
-		name := fmt.Sprintf("storm-%d", number)
-		w.create(name, 1+random.IntN(16))
-		w.waitSeen(name, true)
-		alive = append(alive, name)
-		if random.IntN(3) == 0 {
-			place := random.IntN(len(alive))
-			w.delete(alive[place])
-			w.waitSeen(alive[place], false)
-			alive = append(alive[:place], alive[place+1:]...)
+	inVirtualTime(t, func(t *testing.T) {
+		nodes := make([]*sharenode.Node, 4)
+		for place := range nodes {
+			nodes[place] = node(fmt.Sprintf("gpu-%d", place), 4)
 		}
-	}
-	time.Sleep(2 * time.Second)
-	for _, name := range alive {
-		w.delete(name)
-		w.waitSeen(name, false)
-	}
-	if books.worst > 16 || books.worst < 12 {
-		t.Errorf("one card had %d units of 16", books.worst)
-	}
-	whole := numbered("whole", 16)
-	for _, name := range whole {
-		w.create(name, 16)
-	}
-	w.waitBound(whole...)
-	w.eventually("no pod waits", func() bool { return w.factory.core.waiting.Len() == 0 })
+		w := newWorld(t, nodes...)
+		books := w.books()
+		w.mutex.Lock()
+		w.onBind = func(binding *v1.Binding) error {
+			books.bind(binding)
+			return nil
+		}
+		w.mutex.Unlock()
+		random, alive := rand.New(rand.NewPCG(28, 1)), []string(nil)
+		for number := range 200 {
+			name := fmt.Sprintf("storm-%d", number)
+			w.create(name, 1+random.IntN(16))
+			w.waitSeen(name, true)
+			alive = append(alive, name)
+			if random.IntN(3) == 0 {
+				place := random.IntN(len(alive))
+				w.delete(alive[place])
+				w.waitSeen(alive[place], false)
+				alive = append(alive[:place], alive[place+1:]...)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		for _, name := range alive {
+			w.delete(name)
+			w.waitSeen(name, false)
+		}
+		if books.worst > 16 || books.worst < 12 {
+			t.Errorf("one card had %d units of 16", books.worst)
+		}
+		whole := numbered("whole", 16)
+		for _, name := range whole {
+			w.create(name, 16)
+		}
+		w.waitBound(whole...)
+		w.eventually("no pod waits", func() bool { return w.factory.core.waiting.Len() == 0 })
+	})
 }

@@ -184,7 +184,7 @@ func (f *factory) start(client kubernetes.Interface, shared informers.SharedInfo
 
 func (f *factory) connect(fwk.Handle, Args, sharenodes.Handler) (*connection, error) {
 	none := func(context.Context, func(types.UID, map[string]string)) error { return nil }
-	return &connection{f, f.leases, bindlease.RealTiming(), watched{}, none}, nil
+	return &connection{f, f.leases, bindlease.RealTiming(), bindlease.RealClock(), watched{}, none}, nil
 }
 
 // run has pods created at once, bound, and deleted.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -53,8 +54,8 @@ type world struct {
 type attempts struct {
 	mutex  sync.Mutex
 	number map[string]int
-	// kept are those that the gate keeps out.
-	kept map[string]bool
+	// kept are the names of those that the gate keeps out.
+	kept sync.Map
 }
 
 // watchedGate is our Gate.
@@ -65,16 +66,17 @@ type watchedGate struct {
 
 func (g watchedGate) PreEnqueue(ctx context.Context, pod *v1.Pod) *fwk.Status {
 	status := g.Gate.PreEnqueue(ctx, pod)
-	g.attempts.mutex.Lock()
-	defer g.attempts.mutex.Unlock()
-	g.attempts.kept[pod.Name] = !status.IsSuccess()
+	if status.IsSuccess() {
+		g.attempts.kept.Delete(pod.Name)
+	} else {
+		g.attempts.kept.Store(pod.Name, nil)
+	}
 	return status
 }
 
 func (a *attempts) isKept(name string) bool {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.kept[name]
+	_, is := a.kept.Load(name)
+	return is
 }
 
 func (a *attempts) Name() string { return "Attempts" }
@@ -133,7 +135,7 @@ func newWorld(t testing.TB, nodes ...*sharenode.Node) *world {
 // start starts a scheduler that stands by.
 func (s *server) start(nodes ...*sharenode.Node) *world {
 	s.t.Helper()
-	counts := &attempts{number: map[string]int{}, kept: map[string]bool{}}
+	counts := &attempts{number: map[string]int{}}
 	w := &world{server: s, factory: &Factory{connect: s.connect}, attempts: counts}
 	ctx, cancel := context.WithCancel(context.Background())
 	profiles := readConfig(s.t).Profiles
@@ -278,6 +280,11 @@ func (s *server) binding(name string) *v1.Binding {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.bindings[name]
+}
+
+// boundOf returns those of names that are bound.
+func (s *server) boundOf(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return s.binding(name) == nil })
 }
 
 func (s *server) waitBound(names ...string) {

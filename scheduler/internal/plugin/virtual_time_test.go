@@ -1,0 +1,51 @@
+package plugin
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"gpushare.io/scheduler/internal/bindlease"
+)
+
+// today is after the allocations that tests write. Virtual time begins in the year 2000.
+var today = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+
+func TestMain(m *testing.M) {
+	// What listens for signals is started by the first who asks for one, which would be a scheduler in virtual time.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR2)
+	signal.Stop(signals)
+	// The others wait a millisecond after the last error, of which the time may be that of another test.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	os.Exit(m.Run())
+}
+
+// inVirtualTime runs a test with a clock of its own, which goes on only once everybody waits: so a test says how long
+// something takes, and the machine's speed does not matter.
+func inVirtualTime(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(today))
+		test(t)
+	})
+}
+
+// virtually returns a subtest that runs in virtual time.
+func virtually(test func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		inVirtualTime(t, test)
+	}
+}
+
+// steadyClock follows Go's clock, also where that is virtual.
+func steadyClock() bindlease.Clock {
+	began := time.Now()
+	return bindlease.Clock{Steady: func() time.Duration { return time.Since(began) }, Now: time.Now}
+}
