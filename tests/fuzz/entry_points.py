@@ -296,7 +296,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.decide.why.words:seconds_since": "a number of ours",
     "gpushare_cli.decide.why.running.isolation:_excess": "a number of ours",
     "gpushare_operator.decide.evictions:_eviction": "a number of ours",
-    "gpushare_cli.completion.main:_max_seconds": "a variable, whose ValueError is caught",
+    "gpushare_cli.completion.main:max_seconds": "a variable, whose ValueError is caught",
     "gpushare_cli.commands.audit:_seconds": "an argument, whose ValueError is caught",
     "gpushare_cli.commands.time_argument:seconds_of": "an argument, whose ValueError is caught",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",

@@ -30,7 +30,7 @@ def main(words: Sequence[str] | None = None) -> int:
     Source: ``pluginCompletion`` in kubectl's ``plugin_completion.go``.
     """
     # What the process has computed until now has taken at least as long.
-    seconds = max(MIN_SECONDS, _max_seconds(os.environ) - time.process_time())
+    seconds = max(MIN_SECONDS, max_seconds(os.environ) - time.process_time())
     _end_in_time(seconds + END_SECONDS)
     _be_silent()
     typed = sys.argv[1:] if words is None else words
@@ -54,12 +54,12 @@ async def _complete(words: Sequence[str], environment: Mapping[str, str]) -> str
     return str(await complete(typed, words, ClusterNames(environment).sources))
 
 
-def _max_seconds(environment: Mapping[str, str]) -> float:
-    """Returns ``MAX_SECONDS`` where no number of seconds is set."""
+def max_seconds(environment: Mapping[str, str]) -> float:
+    """Returns ``MAX_SECONDS`` where no number of seconds is set, and ``MOST_SECONDS`` for more of them."""
     with suppress(ValueError):
         seconds = float(environment.get(SECONDS_VARIABLE, ""))
-        if 0 < seconds <= MOST_SECONDS:
-            return seconds
+        if seconds > 0:
+            return min(seconds, MOST_SECONDS)
     return MAX_SECONDS
 
 

@@ -141,7 +141,7 @@ async def test_an_option_that_makes_no_sense_is_silence(shell: Shell) -> None:
     assert (asked.status, asked.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("seconds", ["", "soon", "-1", "nan", "1e9"])
+@pytest.mark.parametrize("seconds", ["", "soon", "-1", "nan"])
 async def test_seconds_that_make_no_sense_do_not_count(shell: Shell, api: FakeApi, seconds: str) -> None:
     async def never(_: web.Request) -> None:
         await asyncio.Event().wait()

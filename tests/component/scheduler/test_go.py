@@ -56,8 +56,13 @@ def run(*command: str | Path) -> str:
         timeout=900,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, "\n".join([done.stdout, done.stderr, *failures(done.stdout)])
     return done.stdout
+
+
+def failures(printed: str) -> list[str]:
+    """Which tests failed and why, at the end of what may be thousands of lines of kube-scheduler's log."""
+    return [line for line in printed.splitlines() if "--- FAIL" in line or "_test.go:" in line]
 
 
 def test_vet_finds_nothing_in_the_engine(go: Path) -> None:
