@@ -56,7 +56,9 @@ func (p *Plugin) keep(
 	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
-	own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
+	if nominated != "" {
+		own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
+	}
 	p.places.begin(pod.UID, own.places)
 	lacksMore := nominated != "" && !isRefusedThere && there.Code() == fwk.Unschedulable // than cards, such as processors
 	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && !lacksMore {
