@@ -132,8 +132,8 @@ func TestAPodThatIsGoneDuringItsAttemptIsNotCounted(t *testing.T) {
 }
 
 func TestARefusedBindingIsCountedAndLoggedOnce(t *testing.T) {
+	written := captureLogs(t) // until the scheduler has ended, with all it has started
 	inVirtualTime(t, func(t *testing.T) {
-		written := captureLogs(t)
 		w := newWorld(t, node("gpu-1", 1))
 		w.mutex.Lock()
 		refusals := 0
@@ -157,8 +157,8 @@ func TestARefusedBindingIsCountedAndLoggedOnce(t *testing.T) {
 }
 
 func TestNothingIsLoggedForAnAttempt(t *testing.T) {
+	written := captureLogs(t) // until the scheduler has ended, with all it has started
 	inVirtualTime(t, func(t *testing.T) {
-		written := captureLogs(t)
 		w := newWorld(t, node("gpu-1", 1))
 		w.create("first", 1) // the first attempt of all says that we begin
 		w.waitBound("first")

@@ -177,6 +177,9 @@ func (s *server) start(nodes ...*sharenode.Node) *world {
 	if err := made.WaitForHandlersSync(ctx); err != nil {
 		s.t.Fatal(err)
 	}
+	if !cache.WaitForCacheSync(ctx.Done(), w.factory.core.synced...) {
+		s.t.Fatal("the plugin has not read all pods")
+	}
 	var running sync.WaitGroup
 	w.lead = func() { running.Go(func() { made.Run(ctx) }) }
 	w.kill = func() { cancel(); running.Wait(); factory.Shutdown() }
