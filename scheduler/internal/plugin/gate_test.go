@@ -42,7 +42,7 @@ func (w *world) waitAtRest(name string) {
 	w.eventually(name+" is at rest", func() bool { return w.attempts.isKept(name) || !countsGated })
 }
 
-// This test is not parallel to others: the number of gated pods is that of the process.
+// The number of gated pods is that of the process.
 func TestAPodAtRestIsGatedUntilItsCardIsFree(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		before := gated(t)

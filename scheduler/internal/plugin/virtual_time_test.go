@@ -17,11 +17,12 @@ import (
 var today = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) {
-	// What listens for signals is started by the first who asks for one, which would be a scheduler in virtual time.
+	// The first who asks for signals starts the goroutine that listens for them. A scheduler in virtual time must not: it
+	// never ends.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
 	signal.Stop(signals)
-	// The others wait a millisecond after the last error, of which the time may be that of another test.
+	// The second handler waits until a millisecond after the last error, which another test may have had at a later time.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	os.Exit(m.Run())
 }
@@ -32,7 +33,7 @@ func inVirtualTime(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(today))
-		// What was told to end may first sleep for a second, such as what records kube-scheduler's metrics before 1.37.
+		// All goroutines have to end. That of kube-scheduler's metrics may sleep for a second first, before 1.37.
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		test(t)
 	})
