@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func requestsCPU(amount string) func(*v1.Pod) {
@@ -77,6 +78,21 @@ func TestWhoseNodeHasACardAndNoProcessorsIsPlacedElsewhere(t *testing.T) {
 		w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
 		w.report(node("gpu-3", 1))
 		w.waitBound("important")
+	})
+}
+
+// Pods of a Job, say, are gone only once the Job has counted them.
+func TestNoCardIsKeptForAPodThatIsBeingDeleted(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w, _ := newEvicted(t)
+		w.create("next", 6, priority(10)) // 6 are free all the time
+		w.waitRefused("next")
+		time.Sleep(2 * tickTime)
+		w.change("important", func(pod *v1.Pod) {
+			now := metav1.Now()
+			pod.DeletionTimestamp, pod.Finalizers = &now, []string{"batch.kubernetes.io/job-tracking"}
+		})
+		w.waitBound("next")
 	})
 }
 

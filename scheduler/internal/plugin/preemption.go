@@ -336,7 +336,7 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 // more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
-	if !podapi.AsksForAny(pod, resources) {
+	if !podapi.AsksForAny(pod, resources) || pod.DeletionTimestamp != nil {
 		return
 	}
 	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()
