@@ -81,6 +81,23 @@ func TestWhoseNodeHasACardAndNoProcessorsIsPlacedElsewhere(t *testing.T) {
 	})
 }
 
+func TestNobodyIsEvictedWhereAnotherNodeThanTheOneWithoutProcessorsIsBeingReleased(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w, end := newEvicted(t)
+		w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
+		w.waitBound("hog")
+		w.loses("gone")
+		end()
+		w.report(node("gpu-1", 1))
+		w.eventually("it waits for gpu-2", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-2" })
+		w.report(node("gpu-2", 1))
+		w.waitBound("important")
+		if w.pod("other") == nil {
+			t.Error("other was evicted in vain")
+		}
+	})
+}
+
 // Pods of a Job, say, are gone only once the Job has counted them.
 func TestNoCardIsKeptForAPodThatIsBeingDeleted(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
@@ -126,6 +143,23 @@ func TestNodeAndCardAreKeptForAPodThatWaitsForAPort(t *testing.T) {
 		w.waitBound("important")
 		if w.pod("other") == nil {
 			t.Error("other was evicted in vain")
+		}
+	})
+}
+
+// The cards of gpu-2 are free, and its processors would be.
+func TestNobodyIsEvictedForProcessorsWhileAnotherNodeIsBeingReleased(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 16), node("gpu-2", 1))
+		w.create("hog", 0, cpus("60"), func(pod *v1.Pod) { pod.Spec.NodeName = "gpu-2" })
+		w.create("gone", 16, on("gpu-1", "GPU-0", 16))
+		w.loses("gone")
+		w.create("important", 16, priority(10), requestsCPU("32"))
+		w.waitRefused("important")
+		w.report(node("gpu-1", 1))
+		w.waitBound("important")
+		if w.pod("hog") == nil {
+			t.Error("hog was evicted in vain")
 		}
 	})
 }
