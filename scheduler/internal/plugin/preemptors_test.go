@@ -137,7 +137,7 @@ func TestWhoWaitsForANodeThatIsUnreachableIsPlacedElsewhere(t *testing.T) {
 		w.create("important", 16, priority(10))
 		w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
 		w.changeNode("gpu-1", unreachable)
-		w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+		w.within(patience, "other is evicted", func() bool { return w.pod("other") == nil })
 		w.report(node("gpu-2", 1))
 		w.waitBound("important")
 	})
@@ -429,7 +429,7 @@ func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *te
 			time.Sleep(tickTime) // the scheduler has heard of it
 		})
 		w.create("important", 4, priority(10), requestsCPU("60"))
-		w.waitBound("important")
+		w.within(patience, "it is bound", func() bool { return w.binding("important") != nil })
 	})
 }
 
