@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -206,4 +207,48 @@ func TestNoNodeIsKeptForAPodThatCouldEvictNobody(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// gpu-1 can take it no more, whatever low leaves, and low does not end.
+func TestWhoseNodeCanTakeItNoMoreIsPlacedElsewhereAtOnce(t *testing.T) {
+	for name, happens := range map[string]func(*world){
+		"it shares no cards any more": func(w *world) { w.factory.core.dropShareNode("gpu-1") },
+		"a more important pod has units of the card": func(w *world) {
+			w.create("urgent", 6, priority(20))
+			w.waitBound("urgent")
+		},
+	} {
+		t.Run(name, virtually(func(t *testing.T) {
+			w, _ := newEvicted(t)
+			time.Sleep(2 * tickTime)
+			happens(w)
+			w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+			w.report(node("gpu-3", 1))
+			w.waitBound("important")
+		}))
+	}
+}
+
+// It needs the units of gone, and those of one of the others.
+func TestTheUnitsOfAPodThatIsGoneCountWhereOthersAreEvicted(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 8, "uid-x", 0, 4, "uid-y", 0, 4))
+		w.create("gone", 8, on("gpu-1", "GPU-0", 8))
+		lows := []string{"x", "y"}
+		for _, name := range lows {
+			w.create(name, 4, on("gpu-1", "GPU-0", 4))
+		}
+		w.loses("gone")
+		w.create("important", 12, priority(10))
+		left := func() []string {
+			return slices.DeleteFunc(slices.Clone(lows), func(name string) bool { return w.pod(name) == nil })
+		}
+		w.eventually("one is evicted", func() bool { return len(left()) < 2 })
+		time.Sleep(tickTime)
+		if len(left()) != 1 {
+			t.Fatal("both were evicted")
+		}
+		w.report(node("gpu-1", 1, "uid-"+left()[0], 0, 4))
+		w.waitBound("important")
+	})
 }
