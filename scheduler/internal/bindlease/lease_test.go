@@ -396,7 +396,7 @@ func TestWhoWasRefusedIsToldThatItIsTaken(t *testing.T) {
 	}
 }
 
-// run has Run look after the Lease, by the clock of the machine, and returns what stops it.
+// run has Run look after the Lease, and returns what stops it.
 func run(t *testing.T, lease *Lease) context.CancelFunc {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -522,9 +522,13 @@ func TestStopWaitsForBindingsUnderWay(t *testing.T) {
 		if _, err := lease.Hold(context.Background()); !errors.Is(err, errStopping) {
 			t.Errorf("error: %v", err)
 		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- lease.Stop(context.Background()) }()
+		synctest.Wait()
+		ended := time.Now()
 		use.End()
-		if err := lease.Stop(context.Background()); err != nil || server.holder() != "" {
-			t.Errorf("error %v, holder %q", err, server.holder())
+		if err := <-stopped; err != nil || server.holder() != "" || time.Since(ended) > 0 {
+			t.Errorf("error %v, holder %q, it waited for %s", err, server.holder(), time.Since(ended))
 		}
 		if err := lease.Stop(context.Background()); err != nil {
 			t.Errorf("again: %v", err)

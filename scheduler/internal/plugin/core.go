@@ -274,6 +274,7 @@ func (c *core) setPod(now any) {
 		c.waitsNoMore(pod.UID)
 		c.cluster.SetPod(pod)
 	case pod.DeletionTimestamp != nil: // the scheduler does not try it any more
+		c.keptNoMore(pod)
 		c.waitsNoMore(pod.UID)
 	}
 }

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -32,14 +33,14 @@ func gated(t testing.TB) int {
 
 func (w *world) waitGated(want int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
+	w.within(patience, fmt.Sprintf("%d pods are gated", want), func() bool { return gated(w.t) == want })
 }
 
 // waitAtRest returns once a pod is gated, where the gate keeps pods out.
 func (w *world) waitAtRest(name string) {
 	w.t.Helper()
 	w.waitRefused(name)
-	w.eventually(name+" is at rest", func() bool { return w.attempts.isKept(name) || !countsGated })
+	w.within(patience, name+" is at rest", func() bool { return w.attempts.isKept(name) || !countsGated })
 }
 
 // The number of gated pods is that of the process.
@@ -188,16 +189,34 @@ func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
 }
 
 func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
+	for name, happens := range map[string]func(*world){
+		"it is gone": func(w *world) { w.delete("important") },
+		"its nomination is": func(w *world) {
+			w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
+		},
+	} {
+		t.Run(name, virtually(func(t *testing.T) {
+			w := newWorld(t, node("gpu-1", 1))
+			w.create("important", 16, priority(10), elsewhereOnly)
+			w.waitRefused("important")
+			w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
+			w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
+			w.create("a", 4)
+			w.waitAtRest("a")
+			happens(w)
+			w.waitBound("a")
+		}))
+	}
+}
+
+// It is in no queue, say. Whoever wants it tried later would be refused.
+func TestAPodOfWhichTheSchedulerDoesNotAskTheGateIsNotKeptOutLater(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		w := newWorld(t, node("gpu-1", 1))
-		w.create("important", 16, priority(10), elsewhereOnly)
-		w.waitRefused("important")
-		w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
-		w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
-		w.create("a", 4)
-		w.waitAtRest("a")
-		w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "" })
-		w.waitBound("a")
+		w, pod := newWorld(t, node("gpu-1", 1)), podOf("a", 4)
+		w.factory.core.rest(context.Background(), []*v1.Pod{pod})
+		if w.factory.core.resting.remove(pod.UID) {
+			t.Error("it is kept out")
+		}
 	})
 }
 

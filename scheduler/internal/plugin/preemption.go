@@ -51,8 +51,7 @@ func (p *Plugin) keep(
 ) (*fwk.PostFilterResult, *fwk.Status) {
 	own := stateOf(state)
 	nominated := p.nominatedNode(own, pod)
-	there := nodes.Get(nominated)
-	isRefusedThere := nominated != "" && there.Plugin() == Name
+	isRefusedThere := nominated != "" && nodes.Get(nominated).Plugin() == Name
 	if isRefusedThere && p.isBeingReleased(ctx, state, pod, nominated) {
 		return waitsFor(nominated)
 	}
@@ -60,8 +59,7 @@ func (p *Plugin) keep(
 		own.places.Store(nominated, p.places.of(pod.UID, nominated)) // until evictions are tried there again
 	}
 	p.places.begin(pod.UID, own.places)
-	lacksMore := nominated != "" && !isRefusedThere && there.Code() == fwk.Unschedulable // than cards, such as processors
-	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" && !lacksMore {
+	if releasing := p.narrow(ctx, state, own, pod, nodes); releasing != "" {
 		return waitsFor(releasing)
 	}
 	// Unless others can be evicted now: the scheduler evicts nobody while pods are ending there, be it in vain.
@@ -175,8 +173,7 @@ func (p *Plugin) narrow(
 	return ""
 }
 
-// prospects says of each node that is tried whether evictions there are in vain, and whether they are because the pod will fit it
-// without.
+// prospects says of each node that is tried whether evictions there are in vain, and whether the pod will fit it without.
 func (p *Plugin) prospects(
 	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, tried []fwk.NodeInfo,
 ) (isInVain, fitsSoon []bool) {
@@ -185,7 +182,7 @@ func (p *Plugin) prospects(
 	p.handle.Parallelizer().Until(ctx, len(tried), func(place int) {
 		status := p.handle.RunFilterPlugins(ctx, others, pod, tried[place])
 		fitsSoon[place] = status.IsSuccess() && p.fitsOnceReleased(own, pod, tried[place])
-		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable || fitsSoon[place]
+		isInVain[place] = status.Code() == fwk.UnschedulableAndUnresolvable
 	}, Name)
 	return isInVain, fitsSoon
 }
@@ -217,30 +214,21 @@ func withoutUs(state fwk.CycleState) fwk.CycleState {
 // of the pod, its PostFilter deallocates the claim, although its device may be on the very node where evictions help.
 var notAsked = sets.New(Name, names.DynamicResources)
 
-// triedFor returns those of the nodes that we refused where the scheduler would try to evict less important pods for pod, and if there
-// are any, those where nobody has to go because pods are gone.
+// triedFor returns those of the nodes that we refused where less important pods could be evicted for pod, and those where pods are
+// gone; none where nobody could be evicted, also on nodes that another plugin refused.
 func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
 	if !podapi.Preempts(pod) {
 		return nil
 	}
+	hasLess := func(info fwk.NodeInfo) bool { return hasLessImportant(info, pod) }
 	resolvable, err := nodes.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)
-	if err != nil {
+	if err != nil || !slices.ContainsFunc(resolvable, hasLess) {
 		return nil
 	}
-	var tried, releasing []fwk.NodeInfo // lists of their own: the other one may be the snapshot's
-	for _, info := range resolvable {
-		switch name := info.Node().Name; {
-		case nodes.Get(name).Plugin() != Name:
-		case hasLessImportant(info, pod):
-			tried = append(tried, info)
-		case p.cluster.IsReleasing(name):
-			releasing = append(releasing, info)
-		}
-	}
-	if len(tried) == 0 {
-		return nil
-	}
-	return append(tried, releasing...)
+	return slices.DeleteFunc(slices.Clone(resolvable), func(info fwk.NodeInfo) bool { // the other list may be the snapshot's
+		name := info.Node().Name
+		return nodes.Get(name).Plugin() != Name || !hasLess(info) && !p.cluster.IsReleasing(name)
+	})
 }
 
 func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
@@ -338,7 +326,7 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 // more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
-	if !podapi.AsksForAny(pod, resources) {
+	if !podapi.AsksForAny(pod, resources) || pod.DeletionTimestamp != nil {
 		return
 	}
 	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()

@@ -293,7 +293,7 @@ func TestWhatEvictionsInVainWouldFreeIsNotRemembered(t *testing.T) {
 			}
 			return number
 		}
-		s.create("high", 16, priority(10), func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1") })
+		s.create("high", 16, priority(10), requestsCPU("1"))
 		w.waitRefused("high")
 		if number := remembered(); number < len(shares) {
 			t.Fatalf("it may have been tried on %d nodes", number)

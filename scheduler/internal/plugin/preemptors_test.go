@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -27,9 +26,7 @@ func TestTheNextOneIsTriedWhereTheFirstIsKeptAwayBySomethingElse(t *testing.T) {
 		w.create("low", 8, on("gpu-1", "GPU-0", 8))
 		w.create("equal", 8, priority(10), on("gpu-1", "GPU-0", 8))
 		w.waitSeen("equal", true)
-		w.create("greedy", 16, priority(10), func(pod *v1.Pod) {
-			pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000")
-		})
+		w.create("greedy", 16, priority(10), requestsCPU("1000"))
 		w.waitRefused("greedy")
 		w.create("important", 16, priority(10))
 		w.waitRefused("important")
@@ -67,11 +64,7 @@ func TestWhoWasTriedInVainEvictsOnceANodeAdmitsIt(t *testing.T) {
 		w.waitRefused("a")
 		w.report(node("gpu-1", 1, "uid-low", 0, 16)) // by cards alone evictions help it
 		time.Sleep(2 * tickTime)
-		tried := w.attempts.of("a")
-		w.change("a", func(pod *v1.Pod) {
-			pod.Spec.Tolerations = []v1.Toleration{{Key: "another", Operator: v1.TolerationOpExists}}
-		})
-		w.eventually("it is tried again", func() bool { return w.attempts.of("a") > tried })
+		w.tries("a")
 		time.Sleep(2 * tickTime)
 		w.changeNode("gpu-1", func(node *v1.Node) { node.Spec.Taints = nil })
 		w.eventually("low is evicted", func() bool { return w.pod("low") == nil })
@@ -84,9 +77,7 @@ func TestWhoWasTriedInVainIsNotTriedAgainAtEachLabelOfItsNode(t *testing.T) {
 		w := newWorld(t, node("gpu-1", 1, "uid-low", 0, 16))
 		w.create("low", 16, on("gpu-1", "GPU-0", 16))
 		w.waitSeen("low", true)
-		w.create("a", 16, priority(10), func(pod *v1.Pod) {
-			pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000")
-		})
+		w.create("a", 16, priority(10), requestsCPU("1000"))
 		w.waitRefused("a")
 		w.report(node("gpu-1", 1, "uid-low", 0, 16)) // by cards alone evictions help it
 		time.Sleep(2 * tickTime)
@@ -146,7 +137,7 @@ func TestWhoWaitsForANodeThatIsUnreachableIsPlacedElsewhere(t *testing.T) {
 		w.create("important", 16, priority(10))
 		w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
 		w.changeNode("gpu-1", unreachable)
-		w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+		w.within(patience, "other is evicted", func() bool { return w.pod("other") == nil })
 		w.report(node("gpu-2", 1))
 		w.waitBound("important")
 	})
@@ -207,9 +198,7 @@ func TestNobodyIsEvictedWhereAnotherNodeThanTheLostOneIsBeingReleased(t *testing
 			w.delete("gone")
 			w.waitCached(gone, false)
 			happens(w, end)
-			w.change("important", func(pod *v1.Pod) { // it is tried
-				pod.Spec.Tolerations = []v1.Toleration{{Key: "another", Operator: v1.TolerationOpExists}}
-			})
+			w.tries("important")
 			w.eventually("it waits for gpu-2", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-2" })
 			w.report(node("gpu-2", 1, "uid-second", 0, 8))
 			w.waitBound("important")
@@ -429,11 +418,8 @@ func TestWhoWasWokenWhileOthersWereEvictedForItIsTriedAfterThat(t *testing.T) {
 func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWorld(t, node("gpu-1", 1), node("gpu-2", 1, "uid-other", 0, 16))
-		asksFor := func(cpu string) func(*v1.Pod) {
-			return func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
-		}
 		for _, name := range []string{"x", "y"} {
-			w.create(name, 0, asksFor("30"), func(pod *v1.Pod) { pod.Spec.NodeName = "gpu-1" })
+			w.create(name, 0, requestsCPU("30"), func(pod *v1.Pod) { pod.Spec.NodeName = "gpu-1" })
 			w.waitSeen(name, true)
 		}
 		w.whileEvicting("important", func() {
@@ -442,8 +428,8 @@ func TestWhoIsNominatedAndNotTriedAfterItsVictimsAreGoneIsWokenAfterAWhile(t *te
 			w.delete("y")
 			time.Sleep(tickTime) // the scheduler has heard of it
 		})
-		w.create("important", 4, priority(10), asksFor("60"))
-		w.waitBound("important")
+		w.create("important", 4, priority(10), requestsCPU("60"))
+		w.within(patience, "it is bound", func() bool { return w.binding("important") != nil })
 	})
 }
 

@@ -384,7 +384,7 @@ func TestWhoseReasonIsNotWrittenIsTriedAgain(t *testing.T) {
 			return isLost.CompareAndSwap(false, true), nil, errAway
 		})
 		w.create("a", 4)
-		w.waitRefused("a")
+		w.within(patience, "it is refused", func() bool { return w.message("a") != "" })
 		if !isLost.Load() || w.attempts.of("a") != 2 {
 			t.Errorf("%d attempts, the first one's reason is lost: %t", w.attempts.of("a"), isLost.Load())
 		}

@@ -226,8 +226,12 @@ func TestTheOneWhoseCardIsFreeIsWoken(t *testing.T) {
 		for _, name := range waiting {
 			w.waitRefused(name)
 		}
+		began := time.Now()
 		w.report(node("gpu-1", 1))
 		w.eventually("one is bound", func() bool { return len(w.boundOf(waiting)) == 1 })
+		if took := time.Since(began); took > tickTime/10 {
+			t.Errorf("it took %s", took)
+		}
 		time.Sleep(2 * tickTime)
 		attempts := 0
 		for _, name := range waiting {
@@ -412,23 +416,40 @@ func TestUnitsOfABindingThatFailsAreGivenBack(t *testing.T) {
 	})
 }
 
+// newPaused starts a scheduler with a node whose kubelet has rejected a pod.
+func newPaused(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, node("gpu-1", 1))
+	w.create("a", 4)
+	w.waitBound("a")
+	w.factory.core.pauses.Bound(w.pod("a"), "gpu-1") // the bind itself may not have come so far
+	w.change("a", func(pod *v1.Pod) {
+		pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
+	})
+	w.factory.core.podHandler().OnDelete(w.pod("a")) // as the watch of pods that have not ended
+	w.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+	return w
+}
+
 func TestANodeWhoseKubeletRejectsPodsIsPaused(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		w := newWorld(t, node("gpu-1", 1))
-		w.create("a", 4)
-		w.waitBound("a")
-		w.factory.core.pauses.Bound(w.pod("a"), "gpu-1") // the bind itself may not have come so far
-		w.change("a", func(pod *v1.Pod) {
-			pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "OutOfgpushare.io/memory"
-		})
-		w.factory.core.podHandler().OnDelete(w.pod("a")) // as the watch of pods that have not ended
-		w.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
+		w := newPaused(t)
 		w.create("b", 4)
 		want := "node takes no pods for 5 s: its kubelet rejected one (OutOfgpushare.io/memory)"
 		if message := w.waitRefused("b"); !strings.Contains(message, want) {
 			t.Errorf("message: %s", message)
 		}
 		w.waitBound("b")
+	})
+}
+
+func TestANodeWhosePluginReportsIsPausedNoMore(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w := newPaused(t)
+		w.report(node("gpu-1", 1))
+		if reason := w.factory.core.pauses.Reason("gpu-1"); reason != "" {
+			t.Errorf("it is paused: %s", reason)
+		}
 	})
 }
 

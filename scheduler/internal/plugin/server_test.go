@@ -78,7 +78,7 @@ func (s *server) reached(ctx context.Context) error {
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{
-		t: t, client: fake.NewClientset(), bindings: map[string]*v1.Binding{}, leases: &leases{},
+		t: t, client: fake.NewClientset(), bindings: map[string]*v1.Binding{}, lingering: map[string]bool{}, leases: &leases{},
 		onBind: func(*v1.Binding) error { return nil }, afterBind: func(*v1.Binding) {},
 		timing: bindlease.Timing{
 			Uncertain: time.Second, Renew: 200 * time.Millisecond, Duration: 3 * time.Second, Idle: time.Second,
@@ -154,7 +154,7 @@ func (s *server) linger(name string) (end func()) {
 	set := func(is bool) {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		s.lingering = map[string]bool{name: is}
+		s.lingering[name] = is
 	}
 	set(true)
 	return func() {

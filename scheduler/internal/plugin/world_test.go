@@ -268,10 +268,16 @@ func (w *world) waitEvicted(victim, preemptor, node string) {
 	})
 }
 
-// eventually waits until something is so.
+// eventually waits until something is so, for less long than a pod waits that nobody wakes.
 func (s *server) eventually(what string, is func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	s.within(8*tickTime, what, is)
+}
+
+// within waits until something is so, for some time at most.
+func (s *server) within(limit time.Duration, what string, is func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if is() {
 			return
 		}
