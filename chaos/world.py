@@ -26,8 +26,8 @@ from gpushare_localcluster.config import ClusterConfig, NodeConfig
 from gpushare_localcluster.scheduler import add_scheduler
 
 CALL_SECONDS = 60.0
-"""For one call: an API server beside other clusters may take that long, and a fault that cannot be healed ends
-the run."""
+"""For one call: an API server beside other clusters may take that long, and a fault that cannot be healed
+ends the run."""
 SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
 OVERLAYS = {
