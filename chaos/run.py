@@ -103,7 +103,7 @@ async def _on_a_cluster(
         outcome.record.recoveries.clear()
         async with expectations.following():
             traffic = Traffic(world.client, outcome.findings.add, longest_wait=deadlines.ordinary)
-            await _play(steps, world, runner, auditor, traffic, outcome)
+            await _play(steps, world, runner, auditor, traffic, outcome, gone_after=deadlines.healing)
         if keep and outcome.findings.all:
             say(f"the cluster stays up until Ctrl-C: export KUBECONFIG={world.cluster.kubeconfig}")
             await asyncio.Event().wait()
@@ -116,6 +116,8 @@ async def _play(
     auditor: Auditor,
     traffic: Traffic,
     outcome: Outcome,
+    *,
+    gone_after: float,
 ) -> None:
     report = outcome.findings.add
     footprint, begun = Footprint(), time.monotonic()
@@ -129,7 +131,7 @@ async def _play(
                 finally:
                     outcome.seconds = time.monotonic() - begun
             if not outcome.findings.are_enough:
-                await take_back(world, outcome.findings)
+                await take_back(world, outcome.findings, seconds=gone_after)
         for name in traffic.waiting:
             report(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
         for finding in verdict(

@@ -13,19 +13,17 @@ from gpushare_core.residue import KUBELET_SECONDS, HostFile, Residue, residue
 from gpushare_core.text.json_object import Json
 from gpushare_localcluster.errors import LocalClusterError
 
-SECONDS = 240.0
 LOOK_SECONDS = 1.0
 WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes", ISOLATION_FOLDER)
 
 
-async def take_back(world: World, findings: Findings) -> None:
-    """Deletes all policies and reports what is left of ours."""
+async def take_back(world: World, findings: Findings, *, seconds: float) -> None:
+    """Deletes all policies, which have to be gone within ``seconds``, and reports what is left of ours."""
+    delete = ("delete", "gpusharepolicies", "--all", f"--timeout={seconds:g}s")
     try:
-        await world.thread(
-            world.cluster.kubectl, "delete", "gpusharepolicies", "--all", f"--timeout={SECONDS:g}s"
-        )
+        await world.thread(world.cluster.kubectl, *delete, timeout=seconds + 60.0)
     except LocalClusterError as error:
-        findings.add(Finding(rule="I7", sentence=f"policies are not gone after {SECONDS:g} s: {error}"))
+        findings.add(Finding(rule="I7", sentence=f"policies are not gone after {seconds:g} s: {error}"))
         return
     for sentence in await _left(world):
         findings.add(Finding(rule="I7", sentence=sentence))

@@ -25,6 +25,9 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
 from gpushare_localcluster.scheduler import add_scheduler
 
+CALL_SECONDS = 60.0
+"""For one call: an API server beside other clusters may take that long, and a fault that cannot be healed
+ends the run."""
 SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
 OVERLAYS = {
@@ -156,7 +159,9 @@ async def started(folder: Path, engine: Engine = Engine.EXTENDER) -> AsyncIterat
     try:
         await asyncio.to_thread(_start, cluster)
         async with (
-            KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client,
+            KubeClient(
+                from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS, field_manager="chaos"
+            ) as client,
             proxy_process(cluster, log=folder / "api-proxy.log") as api_proxy,
         ):
             world = World(cluster, client, api_proxy, engine)

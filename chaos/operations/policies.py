@@ -32,8 +32,6 @@ LASTS = (2.0, 6.0)
 """Seconds."""
 ENGINE_LASTS = (2.0, 30.0)
 """Seconds: in the middle of the change, and until the other engine has placed pods."""
-GONE_SECONDS = 200.0
-"""For a policy that was deleted: kube-schedulers are restored one after the other."""
 OVERLAPPING = "overlapping"
 MOVE_LABEL = "chaos.gpushare.io/rule"
 NOTE = "policies/"
@@ -212,10 +210,10 @@ async def delete(world: World, name: str) -> None:
 
 
 async def gone(world: World, name: str) -> None:
-    """Waits until the policy is gone; raises ``TimeoutError``. One that was not deleted is not waited for."""
-    async with asyncio.timeout(GONE_SECONDS):
-        while await _is_going(world, name):  # noqa: ASYNC110 - what is waited for is another's work
-            await asyncio.sleep(0.25)
+    """Waits until the policy is gone, as long as an operation or its healing may take. One that was not
+    deleted is not waited for."""
+    while await _is_going(world, name):  # noqa: ASYNC110 - what is waited for is another's work
+        await asyncio.sleep(0.25)
 
 
 async def _is_going(world: World, name: str) -> bool:

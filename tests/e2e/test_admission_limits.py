@@ -323,7 +323,8 @@ def test_a_binding_with_many_annotations_is_judged_by_ours(cluster: LocalCluster
         target = {"kind": "Node", "name": "gpu-1"}
         metadata = {"name": "large", "annotations": annotations}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-        cluster.kubectl("create", "--raw", f"{path}?dryRun=All", "-f", "-", stdin=json.dumps(body))
+        way = ("create", "--raw", f"{path}?dryRun=All", "-f", "-")
+        until_decided(lambda: cluster.kubectl(*way, stdin=json.dumps(body)))
 
     bind(tiny(65_000))
     for key in ("gpushare.io/allocation", "volcano.sh/gpu-index"):
@@ -433,12 +434,17 @@ def test_who_looks_after_cards_cordons_on_an_object_with_many_annotations(cluste
     kind = {"apiVersion": "gpushare.io/v1alpha1", "kind": "GPUShareNode"}
     made(cluster, {**kind, "metadata": {"name": NODE, "annotations": tiny(60_000)}, "spec": spec})
     cluster.kubectl("create", "clusterrolebinding", "nurse", "--clusterrole=gpushare-cards", "--user=nurse")
+
+    def annotate(change: str) -> None:
+        way = ("annotate", "--overwrite", "gsn", NODE, change, "--as=nurse")
+        until_decided(lambda: cluster.kubectl(*way))
+
     try:
         await_right(cluster, "patch", "gpusharenodes", "--as=nurse")
-        cluster.kubectl("annotate", "gsn", NODE, "gpushare.io/cordon=0", "--as=nurse")
+        annotate("gpushare.io/cordon=0")
         for change in ("other=x", "a=x", "a-"):
             with pytest.raises(LocalClusterError, match="you may change only the annotations"):
-                cluster.kubectl("annotate", "--overwrite", "gsn", NODE, change, "--as=nurse")
+                annotate(change)
     finally:
         cluster.kubectl("delete", "clusterrolebinding", "nurse")
         cluster.kubectl("delete", "--raw", f"{SHARE_NODES}/{NODE}")

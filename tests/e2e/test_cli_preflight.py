@@ -13,6 +13,8 @@ from gpushare_localcluster.config import ClusterConfig
 pytestmark = pytest.mark.e2e
 
 Json = dict[str, object]
+PATIENCE = "60s"
+"""For a kubelet, too, which is asked when its cluster has just started."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def preflight(cluster: LocalCluster, *arguments: str, status: int = 0) -> Json:
-    done = gpushare(cluster, "preflight", "-o", "json", *arguments)
+    done = gpushare(cluster, "preflight", "-o", "json", "--request-timeout", PATIENCE, *arguments)
     assert done.returncode == status, done.stdout + done.stderr
     report: Json = json.loads(done.stdout)
     return report

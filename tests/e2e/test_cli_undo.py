@@ -18,7 +18,7 @@ from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.e2e
 
-TIMEOUT = "180s"
+TIMEOUT = "240s"
 """Enough to undo all; for five minutes kubelets may show a zero after that, which goes by itself."""
 
 

@@ -324,10 +324,10 @@ def tried(cluster: LocalCluster) -> Iterator[None]:
     cluster.kubectl("delete", "gsn", "tried")
 
 
-def report(cluster: LocalCluster, status: Json) -> Json:
+def report(cluster: LocalCluster, status: Json, *way: str) -> Json:
     """Writes the status of the GPUShareNode ``tried`` and returns what is kept."""
     patch = json.dumps({"status": status})
-    options = ("--subresource=status", "--type=merge", "-o", "json", "--patch-file=/dev/stdin")
+    options = ("--subresource=status", "--type=merge", "-o", "json", "--patch-file=/dev/stdin", *way)
     kept: Json = json.loads(cluster.kubectl("patch", "gsn", "tried", *options, stdin=patch))
     return kept
 
@@ -372,7 +372,7 @@ def test_what_was_stored_before_there_were_bounds_stays_until_it_is_changed(clus
         wait_until("no bounds", lambda: is_taken(cluster, "x\x1b"), interval=0.5)
     finally:
         cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd))
-    wait_until("bounds", lambda: not is_taken(cluster, "y\x1b"), interval=0.5)
+    wait_until("bounds", lambda: not is_taken(cluster, "y\x1b", "--dry-run=server"), interval=0.5)
     assert report(cluster, {"summary": "1/16"})["status"]["cards"][0]["model"] == "x\x1b"
     assert report(cluster, {"cards": [card(model="T20")]})["status"]["cards"][0]["model"] == "T20"
 
@@ -428,9 +428,9 @@ def is_accepted(cluster: LocalCluster, body: Json) -> bool:
     return True
 
 
-def is_taken(cluster: LocalCluster, model: str) -> bool:
+def is_taken(cluster: LocalCluster, model: str, *way: str) -> bool:
     try:
-        report(cluster, {"cards": [card(model=model)]})
+        report(cluster, {"cards": [card(model=model)]}, *way)
     except LocalClusterError:
         return False
     return True

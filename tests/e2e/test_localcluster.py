@@ -389,9 +389,7 @@ def test_containers_outlive_a_killed_kubelet(cluster: LocalCluster, namespace: s
 
     cluster.restart_kubelet("gpu-1")
 
-    wait_until(
-        "another kubelet runs", lambda: other_than(kubelet, lambda: kubelet_pid(cluster, "gpu-1")), timeout=90
-    )
+    wait_until("another kubelet runs", lambda: other_than(kubelet, lambda: kubelet_pid(cluster, "gpu-1")))
     run(cluster, namespace, pod("next", shell("sleep 3600"), nodeName="gpu-1"))
     assert cluster.container(namespace=namespace, pod="steady", container="main") == before
 
@@ -496,9 +494,7 @@ def test_a_control_plane_and_then_a_kubelet_go_to_the_next_minor(start: Callable
 
     own.upgrade_kubelet("gpu-1", newer)
 
-    wait_until(
-        "the kubelet is the new one", lambda: kubelet_version(own, "gpu-1") == newer.version, timeout=60
-    )
+    wait_until("the kubelet is the new one", lambda: kubelet_version(own, "gpu-1") == newer.version)
     own.wait_ready()
     assert own.container(namespace="kept", pod="goes-on", container="main").id == before.id
     run(own, "kept", pod("new", shell("sleep 600")))

@@ -73,7 +73,9 @@ def test_the_extenders_log_is_kept_on_its_host_and_outlives_its_pod(
     first = json.loads(before.splitlines()[0])
     assert first["message"].startswith("gpushare-extender 0.1.0 starts")
     cluster.kubectl("delete", "pod", "-n", SYSTEM, "-l", "app.kubernetes.io/component=extender")
-    wait_until("the next one goes on there", lambda: path.read_text().count(" starts") == 2)
+    wait_until(
+        "the next one goes on there", lambda: path.read_text().count(" starts") > before.count(" starts")
+    )
     assert path.read_text().startswith(before)
     product.await_ready("default")
 

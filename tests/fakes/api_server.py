@@ -15,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.fakes.patience import PATIENCE
 from tests.fakes.system_tls import system_tls
 
 from gpushare_core.kube import paths
@@ -202,7 +203,7 @@ class FakeApi:
     def requests(self, method: str, path: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method and seen.path == path]
 
-    async def wait_for(self, what: str, holds: Callable[[], bool], within: float = 30.0) -> None:
+    async def wait_for(self, what: str, holds: Callable[[], bool], within: float = PATIENCE) -> None:
         """Wait until ``holds`` after some request or write."""
         deadline = asyncio.get_running_loop().time() + within
         while not holds():

@@ -18,6 +18,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from tests.fakes.patience import PATIENCE
 
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.text.json_object import Json
@@ -407,7 +408,7 @@ class FakeKubelet:
         self._changed.set()
 
     async def until(
-        self, what: str, condition: Callable[["FakeKubelet"], bool], within: float = 30.0
+        self, what: str, condition: Callable[["FakeKubelet"], bool], within: float = PATIENCE
     ) -> None:
         deadline = asyncio.get_running_loop().time() + within
         while not condition(self):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.kubelet import Admitted, FakeKubelet
+from tests.fakes.patience import PATIENCE
 from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
@@ -181,7 +182,7 @@ class Node:
                 cards[card.uuid] = cards.get(card.uuid, 0) + share.units
         return found
 
-    async def until(self, what: str, condition: Callable[[], bool], within: float = 30.0) -> None:
+    async def until(self, what: str, condition: Callable[[], bool], within: float = PATIENCE) -> None:
         """Wait for something to be seen; a plugin that died ends the wait with its error."""
         deadline = asyncio.get_running_loop().time() + within
         while not condition():

@@ -50,7 +50,7 @@ def logged_in(
 ) -> ClusterLogin:
     cluster = {"server": api.credentials().server}
     path = kubeconfig(folder, cluster, command=command or str(folder / "plugin"), **config)
-    options = login_options("--kubeconfig", str(path), "--request-timeout", "5s", *arguments)
+    options = login_options("--kubeconfig", str(path), "--request-timeout", "60s", *arguments)
     return cluster_login(options, {**os.environ}, now=now)
 
 
@@ -308,7 +308,7 @@ def test_nothing_is_left_of_it_where_the_end_is_interrupted_too(tmp_path: Path) 
 
 async def _interrupted(folder: Path) -> None:
     """The command ends while the plugin runs."""
-    async with fake_api() as api, client_of(logged_in(api, folder, "--request-timeout", "60s")) as client:
+    async with fake_api() as api, client_of(logged_in(api, folder)) as client:
         request = asyncio.create_task(client.get(PODS))
         await until("the plugin runs", (folder / "plugin-id").exists)
         request.cancel()

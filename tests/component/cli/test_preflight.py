@@ -1,5 +1,6 @@
 """``preflight`` reads a cluster, whole or in part, and prints a row for each question."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -75,10 +76,14 @@ def fitting() -> dict[str, Json | str | int]:
 class AskedCluster:
     answers: Mapping[str, Json | str | int]
     kubelet: str | int = METRICS
+    has_silent_kubelets: bool = False
     asked: list[str] = field(default_factory=list)
+    _is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(f"{request.method} {request.rel_url}")
+        if self.has_silent_kubelets and "/proxy/" in request.path:
+            await self._is_over.wait()
         if request.path.endswith("/proxy/metrics"):
             found: Json | str | int = self.kubelet
         elif request.path.endswith("/proxy/configz"):
@@ -91,13 +96,14 @@ class AskedCluster:
             return web.json_response(body, status=found)
         return web.Response(text=found) if isinstance(found, str) else web.json_response(found)
 
-    async def run(self) -> PreflightReport:
+    async def run(self, *arguments: str) -> PreflightReport:
         app = web.Application()
         app.router.add_route("*", "/{rest:.*}", self.answer)
         async with TestServer(app) as server:
             url = str(server.make_url("")).rstrip("/")
             async with KubeClient(Credentials(url, system_tls, lambda: None)) as client:
-                report = await run_command(client, "preflight")
+                report = await run_command(client, "preflight", *arguments)
+            self._is_over.set()
         assert isinstance(report, PreflightReport)
         return report
 
@@ -189,6 +195,12 @@ async def test_who_may_not_ask_kubelets_loses_what_they_alone_know() -> None:
     assert unknown == {"cgroups"}
     assert report.exit_status is ExitStatus.GOOD
     assert "you may not ask kubelets (get nodes/proxy)" in printed(report, "preflight")
+
+
+async def test_a_kubelet_is_waited_for_as_long_as_is_asked_for() -> None:
+    cluster = AskedCluster(fitting(), has_silent_kubelets=True)
+    report = await cluster.run("--request-timeout", "50ms")
+    assert "did not answer within 0.05 s" in printed(report, "preflight")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.leaping_time import leap
 from tests.fakes.open_port import listening
 
 from gpushare_core.health_server import Response
@@ -111,7 +112,7 @@ async def test_who_gets_nothing_has_to_shake_hands_again(tmp_path: Path, path: s
 
 
 async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_path: Path) -> None:
-    limits, opened = replace(LIMITS, timeouts=Timeouts(read=0.3)), 0
+    limits, opened = replace(LIMITS, timeouts=Timeouts(read=60.0)), 0
     tls, headers = caller_tls(client=""), {"Authorization": "Bearer prometheus"}
 
     async def count(*_: object) -> None:
@@ -120,14 +121,16 @@ async def test_who_reads_the_metrics_keeps_the_connection_for_the_next_time(tmp_
 
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_end.append(count)
+    lasting = aiohttp.TCPConnector(keepalive_timeout=3600)
     async with (
         serving(tmp_path, ApiServer(), limits) as url,
-        aiohttp.ClientSession(trace_configs=[trace]) as session,
+        aiohttp.ClientSession(connector=lasting, trace_configs=[trace]) as session,
     ):
         for _ in range(2):
             async with session.get(f"{url}/metrics", ssl=tls, headers=headers) as response:
                 assert await response.read() == SECRET
-            await asyncio.sleep(0.5)
+            leap(61.0)
+            await asyncio.sleep(0.01)  # timers that are due fire
     assert opened == 1
 
 

@@ -42,10 +42,10 @@ async def test_the_roles_name_exactly_the_verbs_in_use(tmp_path: Path, unused_tc
             assert await post(unused_tcp_port, "/gpushare/bind", bind) == {"Error": ""}
             body = {"Pod": preemptor(), "NodeNames": ["n1"]}
             assert (await post(unused_tcp_port, "/gpushare/filter", body))["NodeNames"] == []
-            await api.wait_for("the Events", lambda: len(api.objects[EVENTS]) == 2, within=20)
+            await api.wait_for("the Events", lambda: len(api.objects[EVENTS]) == 2)
             api.delete(PODS, "x", "default")
             patched = "kube-scheduler is woken"
-            await api.wait_for(patched, lambda: any("csistorage" in s.path for s in api.seen), within=20)
+            await api.wait_for(patched, lambda: any("csistorage" in s.path for s in api.seen))
     rights: set[Any] = set()
     for seen in api.seen:
         rights |= used(seen)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
+from tests.fakes.patience import PATIENCE
 from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
 from gpushare_core.kube.client import KubeClient
@@ -41,12 +42,12 @@ class FollowedLedger:
         return [card.allocated for card in sums.cards()] if sums else []
 
     async def wait_for(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait until ``holds``, at most 5 s."""
+        """Wait until ``holds``, at most PATIENCE seconds."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + 5
+        deadline = loop.time() + PATIENCE
         while not holds():
             state = f"{self.used()}, {dict(self.ledger.greatest[RESOURCE])}"
-            assert loop.time() < deadline, f"after 5 s the ledger does not show {what}: {state}"
+            assert loop.time() < deadline, f"after {PATIENCE:g} s the ledger does not show {what}: {state}"
             await asyncio.sleep(0.005)
 
 

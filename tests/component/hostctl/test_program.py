@@ -21,7 +21,7 @@ from gpushare_core.text.json_object import Json
 from gpushare_hostctl.decide.run.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.run.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler.health_endpoint import HealthEndpoint
-from gpushare_hostctl.host import health_probe
+from gpushare_hostctl.host import health_probe, scheduler_waiter
 from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main
 
@@ -45,14 +45,17 @@ class Host:
     def termination_log(self) -> Path:
         return self.root / "termination-log"
 
-    def arguments(self, command: str, *more: str, timeout: float = 10) -> list[str]:
+    def arguments(self, command: str, *more: str, timeout: float = 60) -> list[str]:
         log = str(self.termination_log)
         common = ["--root", str(self.root), "--timeout", str(timeout), "--termination-log", log]
         return [command, *common, *(EXTENDER if command == "install" else ()), *more]
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """Whose kube-scheduler has a minute to come, and does not have to serve for as long as on a real one."""
+    monkeypatch.setattr(scheduler_waiter, "PROVEN_SECONDS", 3.0)
+    monkeypatch.setattr(scheduler_waiter, "UNPROVEN_SECONDS", 5.0)
     port = free_port()
     manifest = tmp_path / MANIFEST
     manifest.parent.mkdir(parents=True)
@@ -147,7 +150,7 @@ def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.Capt
     original = host.manifest.read_bytes()
     host.kubelet.broken = b"gpushare"
 
-    assert main(host.arguments("install", timeout=4)) == 3
+    assert main(host.arguments("install", timeout=10)) == 3
 
     report = last_line(capsys)
     assert report["result"] == "RolledBack"
@@ -156,7 +159,7 @@ def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.Capt
     assert host.manifest.read_bytes() == original
 
     same = ("--rolled-back-inputs", report["inputs"])
-    assert main(host.arguments("install", *same, timeout=4)) == 3
+    assert main(host.arguments("install", *same, timeout=10)) == 3
     assert "not tried again" in last_line(capsys)["message"]
 
 

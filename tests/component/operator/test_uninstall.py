@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.leaping_time import leap
 from tests.fakes.operator_cluster import MemoryApi
 from tests.fakes.operator_server import Server, serving
 
@@ -93,9 +94,9 @@ async def test_after_its_time_it_says_what_is_still_there_and_what_to_do(
     api.put(paths.POLICIES, policy("one", FINALIZER, said="still there: the scheduler's connection"))
     async with client_of(server, tmp_path) as client:
         with pytest.raises(StillThereError) as raised:
-            await uninstall(client, timeout=0.3, report=lambda _: None)
+            await uninstall(client, timeout=SECONDS, report=lambda _: leap(SECONDS))
     message = str(raised.value)
-    assert "after 0.3 s not everything is undone" in message
+    assert "after 60 s not everything is undone" in message
     assert "policy one: still there: the scheduler's connection" in message
     assert "Check that the operator runs" in message
 
@@ -119,7 +120,13 @@ async def test_where_the_kind_is_unknown_there_is_nothing_to_do(
         await uninstall(client, timeout=SECONDS, report=lambda _: None)
 
 
-@pytest.mark.parametrize(("finalizers", "code"), [((), 0), ((FINALIZER,), 1)], ids=["gone", "still there"])
+@pytest.mark.parametrize(
+    ("finalizers", "seconds", "code"),
+    [
+        pytest.param((), 60, 0, id="gone"),
+        pytest.param((FINALIZER,), 4, 1, id="still there"),  # seconds in which it looks once
+    ],
+)
 async def test_the_command_ends_with_the_code_that_a_job_needs(
     api: MemoryApi,
     server: Server,
@@ -127,11 +134,12 @@ async def test_the_command_ends_with_the_code_that_a_job_needs(
     capsys: pytest.CaptureFixture[str],
     *,
     finalizers: tuple[str, ...],
+    seconds: int,
     code: int,
 ) -> None:
     api.put(paths.POLICIES, policy("one", *finalizers))
     async with serving(server, tmp_path) as kubeconfig:
-        arguments = ["--kubeconfig", str(kubeconfig), "uninstall", "--timeout", "0.5"]
+        arguments = ["--kubeconfig", str(kubeconfig), "uninstall", "--timeout", str(seconds)]
         assert await asyncio.to_thread(main, arguments) == code
         server.end_watches(with_error=False)
     printed = capsys.readouterr()

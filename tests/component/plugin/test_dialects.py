@@ -116,7 +116,7 @@ async def test_a_change_of_dialect_waits_for_the_pods_that_hold_units(node: Node
     await node.run_pod(asking("gpushare.io", "b", 12, card=0))
     node.end_pod("a")
     node.end_pod("b")
-    await node.kubelet.until("other names", lambda it: it.resource == memory("aliyun.com"), within=15)
+    await node.kubelet.until("other names", lambda it: it.resource == memory("aliyun.com"))
     await node.until("the record", lambda: node.share_node.status.dialect == "aliyun.com")
     await node.until("no block", lambda: node.condition("UnitChangeBlocked")[0] == "False")
 
@@ -136,7 +136,7 @@ async def test_it_waits_also_when_the_policy_was_deleted_and_applied_anew(node: 
     )
     await node.until("the status", lambda: node.on_cards() == {"a": {CARDS[0]: 4}})
     node.end_pod("a")
-    await node.kubelet.until("our names", lambda it: it.resource == GPUSHARE.memory_resource, within=15)
+    await node.kubelet.until("our names", lambda it: it.resource == GPUSHARE.memory_resource)
 
 
 async def test_names_that_were_withdrawn_are_left_to_who_registers_them_next(node: Node) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.leaping_time import leap
+from tests.fakes.patience import PATIENCE
 from tests.fakes.plugin_node import Node
 from tests.samples.inventory import card_lines
 from tests.samples.plugin import container, pod_json
@@ -77,9 +78,9 @@ def are_healthy(reading: Reading) -> bool:
 
 
 async def until(what: str, source: InventorySource, holds: Callable[[Reading], bool]) -> Reading:
-    deadline = asyncio.get_running_loop().time() + 10.0
+    deadline = asyncio.get_running_loop().time() + PATIENCE
     while not holds(reading := await source.read()):
-        assert asyncio.get_running_loop().time() < deadline, f"waited 10 s for {what}"
+        assert asyncio.get_running_loop().time() < deadline, f"waited {PATIENCE:g} s for {what}"
         await asyncio.sleep(0.01)
     return reading
 
@@ -354,9 +355,7 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     in_place(path, TWO + "cards: []\n")
     assert node.agent
     node.agent.state.changed.set()
-    await node.until(
-        "the reason", lambda: node.condition("CardsHealthy") == ("Unknown", "InventoryInvalid"), within=60.0
-    )
+    await node.until("the reason", lambda: node.condition("CardsHealthy") == ("Unknown", "InventoryInvalid"))
     assert "line 6: cards is there twice" in node.message("CardsHealthy")
     await node.run_pod(pod_json("b", container(units=4)))
     await node.until("both", lambda: {"a", "b"} <= node.on_cards().keys())
@@ -366,9 +365,7 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     other = next(uuid for uuid in ("GCU-0", "GCU-1") if uuid != held)
     in_place(path, card_lines(other))
     node.agent.state.changed.set()
-    await node.until(
-        "the card gone", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"), within=60.0
-    )
+    await node.until("the card gone", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"))
     assert node.on_cards()["a"] == before["a"], "a pod's card stays booked"
     with pytest.raises(AdmissionError):
         await node.run_pod(pod_json("c", container(units=17)))

@@ -87,7 +87,7 @@ async def lost_while_both_are_away(node: Node, mode: str) -> int:
 async def lists(node: Node, served: int) -> None:
     """Of so many resources the kubelet has one: it starts pods without what it does not know."""
     await node.kubelet.until(
-        f"{served} lists", lambda it: len(it.plugins) == served and not it.awaits_devices, within=30
+        f"{served} lists", lambda it: len(it.plugins) == served and not it.awaits_devices
     )
 
 
@@ -180,7 +180,7 @@ async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
     await lost_without_mirror(node, mode)
     await node.until("that in the status", lambda: [holder.orphaned for holder in holders(node)] == [True])
     node.kubelet.pods.pop(name_of("static"))
-    await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
+    await node.until("the end of it", lambda: node.on_cards() == {})
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     await node.run_pod(pod_json("next", container(units=16)))
 
@@ -196,7 +196,7 @@ async def test_a_pod_that_ended_has_none_where_the_kubelet_lists_it_without_unit
     await node.until("its status", lambda: node.on_cards() == {"web": {FIRST: 12}})
     await forgetful_restart(node, "web")
     node.api.put(PODS, pod | {"status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}})
-    await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
+    await node.until("the end of it", lambda: node.on_cards() == {})
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     await node.run_pod(pod_json("next", container(units=16)))
 
@@ -217,7 +217,7 @@ async def test_a_container_that_is_started_anew_gets_its_card_again(node: Node) 
     await node.until("its annotation", lambda: node.allocation("static") is not None)
     variables = await node.kubelet.restart_container(name_of("static"), "main", 12)
     assert variables["GPUSHARE_CARD"] == FIRST
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.on_cards() == {"static": {FIRST: 12}}
 
 
@@ -302,7 +302,7 @@ async def test_a_file_that_was_written_anew_while_the_plugin_was_away(node: Node
     node.kubelet.served_by_another_plugin(other, {}, {}, MEMORY)
     await node.start_plugin()
     await node.until_registered()
-    await node.until("the former one's end", lambda: node.on_cards() == {}, within=20)
+    await node.until("the former one's end", lambda: node.on_cards() == {})
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.allocation("static") is None
     await node.run_pod(pod_json("next", container(units=16)))
@@ -326,7 +326,7 @@ async def test_the_record_tells_what_the_kubelet_forgot_while_another_plugin_ser
     delete_mirror(node)
     registrations = node.kubelet.registrations
     await successor.stop_plugin()
-    await node.kubelet.until("its return", lambda it: it.registrations > registrations, within=30)
+    await node.kubelet.until("its return", lambda it: it.registrations > registrations)
     await node.until_registered()
     assert node.on_cards() == {"static": {FIRST: 12}}
     await must_not_fit(node, 8)
@@ -506,7 +506,7 @@ async def test_each_container_of_a_pod_on_two_full_cards_gets_its_own_again(
     for name in order:
         units, card = own[name]
         assert await restarts(node, name, units) == card
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert sums(node) == {FIRST: 16, SECOND: 16}
 
 
@@ -525,7 +525,7 @@ async def test_as_many_slices_as_gib_of_one_pod_are_told_apart(node: Node, order
     await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
     for name in order:
         await node.kubelet.restart_container(name_of("both"), name, 1)
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.on_cards() == before
 
 
@@ -539,7 +539,7 @@ async def test_of_two_pods_on_one_full_card_each_gets_its_units_again(node: Node
     for name in ("other", "one"):
         variables = await node.kubelet.restart_container(name_of(name), "main", 8)
         assert variables["GPUSHARE_CARD"] == FIRST
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.on_cards() == {"one": {FIRST: 8}, "other": {FIRST: 8}}
 
 

@@ -9,6 +9,7 @@ from tests.component.plugin.test_health_server import call
 from tests.component.plugin.test_metrics import READ
 from tests.component.plugin.test_modes import DEVICES, slice_pod, slices
 from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, status
+from tests.fakes.patience import PATIENCE
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
@@ -91,7 +92,7 @@ async def test_what_moves_little_is_in_the_metrics_alone(node: Node, unused_tcp_
 
 
 async def until_shown(node: Node, series: str, value: int) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
+    deadline = asyncio.get_running_loop().time() + PATIENCE
     while (shown := await figure(node, series)) != value:
         assert asyncio.get_running_loop().time() < deadline, f"{series} is {shown}, not {value}"
 

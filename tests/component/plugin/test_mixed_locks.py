@@ -9,7 +9,6 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, name_of, pod_json
 
-from gpushare_plugin.kubelet.assignment_reader import PERIOD
 from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE
 
 RESERVED_FOR = ALLOCATE_DEBOUNCE + 0.1
@@ -44,7 +43,7 @@ async def test_forgotten_units_of_another_class_are_not_taken_unasked(node: Node
     node.api.put(PODS, {**node.api.pod("m"), "status": {"phase": "Running"}})
     node.kubelet.forget_units(name_of("m"))
     forgot = ("False", "KubeletForgot")
-    await node.until("the word", lambda: node.condition("LedgerInSync") == forgot, within=2 * PERIOD)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == forgot)
     with pytest.raises(AdmissionError, match="serves memory now"):
         await node.kubelet.allocate(SLICE, slices[:1])
 
@@ -119,7 +118,6 @@ async def test_a_pod_deleted_by_force_keeps_its_card_while_plugin_and_kubelet_ar
     await node.kubelet.until(
         "the list of each class",
         lambda it: len(it.plugins) == 3 and not it.awaits_devices and 1 in map(len, it.offered.values()),
-        within=30,
     )
     with pytest.raises(AdmissionError, match="serves card now"):
         await node.kubelet.allocate(MEMORY, memory[:1])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pynvml
 import pytest
 from tests.fakes.nvml_driver import GIB, StubDriver
+from tests.fakes.patience import PATIENCE
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import annotation, container, pod_json
 
@@ -235,7 +236,7 @@ async def test_a_driver_that_hangs_is_asked_once_and_answers_later(
     await driver.called("nvmlDeviceGetMemoryInfo_v2")
     assert driver.calls("nvmlDeviceGetMemoryInfo_v2") == 1
     driver.recover()
-    deadline = asyncio.get_running_loop().time() + 20
+    deadline = asyncio.get_running_loop().time() + PATIENCE
     while (use := await meter.measure(question())).problem:
         assert asyncio.get_running_loop().time() < deadline, use.problem
         await asyncio.sleep(0.01)

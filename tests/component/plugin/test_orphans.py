@@ -22,6 +22,12 @@ def holders(node: Node) -> set[tuple[str, str, int, bool]]:
     return {(pod.uid, card.uuid, pod.units, pod.orphaned) for card in cards for pod in card.pods}
 
 
+@pytest.fixture
+def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is assigned is read only where something gives occasion."""
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 3600.0)
+
+
 @pytest.fixture(params=["with checkpoint", "without"])
 async def one_pod(node: Node, request: pytest.FixtureRequest) -> Node:
     """``web-0`` runs with 12 units of the first card."""
@@ -33,6 +39,7 @@ async def one_pod(node: Node, request: pytest.FixtureRequest) -> Node:
     return node
 
 
+@pytest.mark.usefixtures("no_period")
 async def test_a_pod_deleted_by_force_counts_until_the_kubelet_lets_go(one_pod: Node) -> None:
     node = one_pod
     node.api.delete(PODS, "web-0", "default")
@@ -40,7 +47,7 @@ async def test_a_pod_deleted_by_force_counts_until_the_kubelet_lets_go(one_pod: 
     assert node.share_node.status.summary == "12/16 0/16"
     assert node.share_node.status.units.allocated == 12
     node.kubelet.pods.pop(name_of("web-0"))
-    await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16", within=3)
+    await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16")
 
 
 def knows_uid(node: Node, name: str) -> bool:
@@ -50,6 +57,7 @@ def knows_uid(node: Node, name: str) -> bool:
     return bool(assigned and listed and assigned.stored.get(listed.uid))
 
 
+@pytest.mark.usefixtures("no_period")
 async def test_a_pod_whose_init_container_alone_has_units_counts_until_the_kubelet_lets_go(
     node: Node,
 ) -> None:
@@ -63,7 +71,7 @@ async def test_a_pod_whose_init_container_alone_has_units_counts_until_the_kubel
     node.api.delete(PODS, "init", "default")
     await node.until("the mark", lambda: holders(node) == {("init", CARDS[0], 4, True)})
     node.kubelet.pods.pop(name_of("init"))
-    await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16", within=5)
+    await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16")
 
 
 async def test_a_pod_of_the_same_name_is_another_pod(one_pod: Node) -> None:

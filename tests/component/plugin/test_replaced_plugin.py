@@ -142,7 +142,7 @@ async def test_their_units_come_back_as_ours_when_they_end(idle_node: Node, syst
     await switched(node, system)
     await node.run_pod(system.pod("a", 4))
     node.end_pod("old")
-    await node.kubelet.until("our units alone", lambda _: not foreign(node, system), within=15)
+    await node.kubelet.until("our units alone", lambda _: not foreign(node, system))
     assert len(node.kubelet.devices) == 32
     for name in ("b", "c"):
         await node.run_pod(system.pod(name, 12 if name == "b" else 16))
@@ -312,7 +312,7 @@ async def test_they_are_in_the_list_also_while_pod_resources_do_not_answer(idle_
     node.kubelet.deaf = True
     node.share(dialect="aliyun.com")
     await node.start_plugin()
-    await node.kubelet.until("a list", lambda it: bool(it.devices), within=20)
+    await node.kubelet.until("a list", lambda it: bool(it.devices))
     assert set(held) <= node.kubelet.devices.keys()
     assert len(node.kubelet.devices) == 32
 

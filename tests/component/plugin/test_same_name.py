@@ -108,5 +108,5 @@ async def test_and_the_second_ones_when_its_kubelet_admits_that(node: Node, *, a
 async def test_they_are_free_when_the_second_one_is_gone_too(node: Node) -> None:
     await forgotten_and_followed(node, units=12)
     node.end_pod("web")
-    await node.until("the end of both", lambda: node.on_cards() == {}, within=20)
+    await node.until("the end of both", lambda: node.on_cards() == {})
     await node.run_pod(pod_json("next", container(units=16)))

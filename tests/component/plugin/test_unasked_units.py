@@ -100,7 +100,7 @@ async def test_a_pod_that_it_has_just_heard_of_gets_its_own_units_again(node: No
     hears_of_all(node)
     assert is_unshown(node)
     await node.kubelet.restart_container(name_of("first"), "main", 16)
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
 
 
 async def test_it_is_nobody_elses_either_while_pod_resources_are_silent(

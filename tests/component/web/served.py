@@ -30,8 +30,9 @@ async def served(
     scope: PodScope = ALL_PODS,
     between: float = 0.05,
     late: float = WITHIN,
+    timeout: float = WITHIN,
 ) -> AsyncIterator[PageServer]:
-    async with KubeClient(cluster.credentials(), timeout=5.0) as client:
+    async with KubeClient(cluster.credentials(), timeout=timeout) as client:
         reader = PageReader(client=client, now=utc_now, rack_label=rack_label, scope=scope)
         publication = Publication()
         gathering = Gathering(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from itertools import pairwise
 
 import aiohttp
 import pytest
@@ -138,17 +139,26 @@ async def test_a_node_that_is_gone_is_said(cluster: WebCluster) -> None:
         assert message["removed"] == ["gpu-2"]
 
 
-async def test_a_page_is_sent_one_message_a_second_at_most(cluster: WebCluster) -> None:
-    clock = asyncio.get_running_loop().time
+async def test_a_page_is_sent_one_message_a_second_at_most(
+    cluster: WebCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the times when they are sent: on a busy machine one may come late, and the next one in time."""
+    times, next_message = [], PageServer._next
+
+    async def noted(page: PageServer, version: int) -> tuple[bytes, int]:
+        found = await next_message(page, version)
+        times.append(asyncio.get_running_loop().time())
+        return found
+
+    monkeypatch.setattr(PageServer, "_next", noted)
     async with served(cluster, between=1.0) as page, stream(page) as messages:
-        times = []
         for number in range(3):
             page.publication.publish(extra=str(number).encode())
             version = page.publication.state.version
             while (await messages.message())["version"] < version:
                 pass
-            times.append(clock())
-        assert times[-1] - times[0] >= 1.9
+    assert len(times) >= 3
+    assert min(after - before for before, after in pairwise(times)) >= 0.99
 
 
 async def test_what_changes_while_a_page_reads_is_one_message(cluster: WebCluster) -> None:
@@ -156,7 +166,8 @@ async def test_what_changes_while_a_page_reads_is_one_message(cluster: WebCluste
         before = page.publication.state.version
         for number in range(50):
             page.publication.publish(extra=str(number).encode())
-        message = await messages.message()
+        while (message := await messages.message())["version"] <= before:
+            pass  # a round that ended as the stream was opened
         assert message["version"] >= before + 50
         assert message["parts"]["extra"] == 49
 
@@ -203,7 +214,7 @@ async def test_a_hundred_pages_are_served_by_one_gathering(cluster: WebCluster) 
 
 async def test_a_slow_page_is_dropped_and_others_go_on(cluster: WebCluster) -> None:
     async with served(cluster) as page:
-        page.slow = 2.0  # the page that does read has as long, on a busy machine too
+        page.slow = 5.0  # the page that does read has as long, on a busy machine too
         with socket.create_connection(("127.0.0.1", page.guard.port)) as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             request = f"GET /{page.guard.token}/events?since=1 HTTP/1.1\r\nHost: {page.guard.host}\r\n\r\n"
@@ -228,10 +239,10 @@ async def test_without_a_page_nothing_is_read(cluster: WebCluster) -> None:
             while page.publication.wanted.is_set():
                 page.publication.publish(extra=str(asyncio.get_running_loop().time()).encode())
                 await asyncio.sleep(0.05)
-        await asyncio.sleep(0.3)
-        cluster.asked.clear()
-        await asyncio.sleep(0.5)
-        assert cluster.asked == []
+        async with asyncio.timeout(WITHIN):
+            while cluster.asked:  # a round that goes on may ask for more
+                cluster.asked.clear()
+                await asyncio.sleep(0.5)
 
 
 async def test_an_api_server_that_is_gone_is_said_and_comes_back(cluster: WebCluster) -> None:
@@ -265,7 +276,7 @@ async def test_nodes_that_are_no_longer_listed_are_no_missing_answer(cluster: We
 
 
 async def test_a_round_that_takes_long_is_said(cluster: WebCluster) -> None:
-    async with served(cluster, late=0.3) as page, stream(page) as messages:
+    async with served(cluster, late=0.3, timeout=5.0) as page, stream(page) as messages:
         cluster.silent = True
         late = await messages.until_part("freshness", "trouble", "Late")
         assert "a login waits for you in the terminal" in late["parts"]["freshness"]["message"]

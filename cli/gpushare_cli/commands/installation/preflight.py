@@ -17,7 +17,7 @@ needs no part of gpushare in the cluster.
 
 An answer is ok, a note (something to know, or to do), missing (gpushare cannot work, or you cannot install
 it, until that is fixed) or unknown. It asks at most 8 kubelets for what the API server does not know; that
-takes the right to get nodes/proxy.
+takes the right to get nodes/proxy. It waits 5s for each, or as long as --request-timeout says.
 
 Exit status: 0 nothing is missing; 1 something is; 2 it could not look, or it found nothing missing but
 could not read everything."""
@@ -27,11 +27,15 @@ def _add_arguments(_parser: ArgumentParser) -> None:
     """It has none of its own."""
 
 
-async def _find(session: Session, _options: Namespace) -> PreflightReport:
+async def _find(session: Session, options: Namespace) -> PreflightReport:
     from gpushare_cli.decide.preflight.report import preflight_report
+    from gpushare_cli.gather.preflight.kubelets import KUBELET_SECONDS
     from gpushare_cli.gather.preflight.preflight_facts import read_preflight_facts
 
-    return preflight_report(await read_preflight_facts(session.client, session.progress))
+    seconds = options.request_timeout or KUBELET_SECONDS
+    return preflight_report(
+        await read_preflight_facts(session.client, session.progress, kubelet_seconds=seconds)
+    )
 
 
 def _view(report: PreflightReport, page: OutputPage) -> Iterable[RenderableType]:

@@ -64,13 +64,15 @@ class _ServedKinds(Struct):
     resources: list[_ServedKind] | None = None
 
 
-async def read_preflight_facts(client: KubeClient, progress: ProgressLine) -> PreflightFacts:
-    """Raises ``CannotLookError`` where there is no API server."""
+async def read_preflight_facts(
+    client: KubeClient, progress: ProgressLine, *, kubelet_seconds: float
+) -> PreflightFacts:
+    """Waits ``kubelet_seconds`` for a kubelet. Raises ``CannotLookError`` where there is no API server."""
     progress.doing("reading nodes, DaemonSets and what the API server serves")
     reader = PartReader(client)
     cluster, own = await asyncio.gather(_cluster(reader), _installation(reader))
     progress.doing("asking some kubelets")
-    kubelets = await _kubelets(client, cluster)
+    kubelets = await _kubelets(client, cluster, kubelet_seconds)
     return replace(cluster, kubelets=kubelets, own=own, unread=_one_a_part(reader.unread))
 
 
@@ -136,13 +138,14 @@ async def _daemon_sets(reader: PartReader) -> list[ObservedDaemonSet]:
     return found
 
 
-async def _kubelets(client: KubeClient, facts: PreflightFacts) -> KubeletAnswers:
+async def _kubelets(client: KubeClient, facts: PreflightFacts, seconds: float) -> KubeletAnswers:
     """Those with cards come first: a policy is for them."""
     nodes: Sequence[PreflightNode] = sorted(facts.nodes, key=lambda node: not has_cards(node))
     return await ask_kubelets(
         client,
         cgroups_of=[node.name for node in nodes],
         static_pods_of=sorted({pod.node for pod in facts.schedulers if pod.is_static}),
+        seconds=seconds,
     )
 
 
