@@ -34,8 +34,8 @@ func (w *world) tries(name string) {
 	w.eventually(name+" is tried again", func() bool { return w.attempts.of(name) > tried })
 }
 
-// newEvicted starts a scheduler with a pod that waits for all of a card on gpu-1, of which low has 10 units until end is called. It asks
-// for half of the node's processors as well. From now on other would be a cheaper victim than low was.
+// newEvicted starts a scheduler with a pod that waits for all of a card on gpu-1, of which low has 10 units until end is called, and
+// for half of the node's processors. From now on other would be a cheaper victim than low was.
 func newEvicted(t *testing.T) (w *world, end func()) {
 	t.Helper()
 	s := newServer(t)
