@@ -137,8 +137,13 @@ func TestStopGivesUpWithItsCaller(t *testing.T) {
 
 func TestEndOfAContainerIsTheEndOfAllItsProcesses(t *testing.T) {
 	// setsid and the double fork take the process out of the container's session and parentage.
-	ended := startNode(t).pod("web").run(script("(setsid sh -c 'echo $$; exec sleep infinity' &) ; sleep 0.2"))
+	ended := startNode(t).pod("web").run(script(
+		"(setsid sh -c 'echo $$ > /tmp/pid; exec sleep infinity' &) ; while [ ! -s /tmp/pid ]; do sleep 0.02; done; cat /tmp/pid",
+	))
 	pid := strings.TrimSpace(ended.output())
+	if pid == "" {
+		t.Fatal("the process did not begin")
+	}
 	state, err := os.ReadFile("/proc/" + pid + "/status")
 	if err == nil && !strings.Contains(string(state), "State:\tZ") {
 		t.Errorf("process %s is left over:\n%s", pid, state)

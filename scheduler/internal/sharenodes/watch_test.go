@@ -90,7 +90,7 @@ func expect(t *testing.T, told <-chan string, want string) {
 		if got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing; want %q", want)
 	}
 }

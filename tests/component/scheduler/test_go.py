@@ -20,8 +20,8 @@ from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
 
 ENGINE = (
-    "allocation", "binding", "cards", "cases", "dialects", "jsontext", "ledger", "printable", "quantity",
-    "sharenode", "unit",
+    "allocation", "binding", "cards", "cases", "dialects", "jsontext", "ledger", "printable",
+    "proportion", "quantity", "sharenode", "unit",
 )  # fmt: skip
 PACKAGES = [f"./internal/{package}/..." for package in ENGINE]
 ABOVE = [".", *(
