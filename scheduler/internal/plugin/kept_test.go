@@ -252,3 +252,22 @@ func TestTheUnitsOfAPodThatIsGoneCountWhereOthersAreEvicted(t *testing.T) {
 		w.waitBound("important")
 	})
 }
+
+// The policy of its node lets nobody be evicted there.
+func TestNobodyIsEvictedElsewhereWhileANodeWithoutEvictionsIsBeingReleased(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		kept, released := node("gpu-1", 1, "uid-gone", 0, 16), node("gpu-1", 1)
+		kept.Preempts, released.Preempts = false, false
+		w := newWorld(t, kept, node("gpu-2", 1, "uid-low", 0, 16))
+		w.create("low", 16, on("gpu-2", "GPU-0", 16))
+		w.create("gone", 16, on("gpu-1", "GPU-0", 16))
+		w.loses("gone")
+		w.create("important", 16, priority(10))
+		w.waitRefused("important")
+		w.report(released)
+		w.waitBound("important")
+		if w.pod("low") == nil {
+			t.Error("low was evicted in vain")
+		}
+	})
+}

@@ -156,7 +156,7 @@ func (p *Plugin) narrow(
 	ctx context.Context, state fwk.CycleState, own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
 ) (releasing string) {
 	writable, is := nodes.(statuses)
-	tried := p.triedFor(pod, nodes)
+	tried := p.triedFor(own, pod, nodes)
 	if !is || len(tried) == 0 {
 		return ""
 	}
@@ -215,19 +215,18 @@ func withoutUs(state fwk.CycleState) fwk.CycleState {
 var notAsked = sets.New(Name, names.DynamicResources)
 
 // triedFor returns those of the nodes that we refused where less important pods could be evicted for pod, and those where pods are
-// gone; none where nobody could be evicted, also on nodes that another plugin refused.
-func (p *Plugin) triedFor(pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
-	if !podapi.Preempts(pod) {
+// gone, also if nobody may be evicted there; none where nobody could be evicted, also on nodes that another plugin refused.
+func (p *Plugin) triedFor(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) []fwk.NodeInfo {
+	mayEvict := func(info fwk.NodeInfo) bool {
+		return nodes.Get(info.Node().Name).Code() == fwk.Unschedulable && hasLessImportant(info, pod)
+	}
+	all, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil || !podapi.Preempts(pod) || !slices.ContainsFunc(all, mayEvict) {
 		return nil
 	}
-	hasLess := func(info fwk.NodeInfo) bool { return hasLessImportant(info, pod) }
-	resolvable, err := nodes.NodesForStatusCode(p.handle.SnapshotSharedLister().NodeInfos(), fwk.Unschedulable)
-	if err != nil || !slices.ContainsFunc(resolvable, hasLess) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(resolvable), func(info fwk.NodeInfo) bool { // the other list may be the snapshot's
+	return slices.DeleteFunc(slices.Clone(all), func(info fwk.NodeInfo) bool { // the other list is the snapshot's
 		name := info.Node().Name
-		return nodes.Get(name).Plugin() != Name || !hasLess(info) && !p.cluster.IsReleasing(name)
+		return !own.refused.isResolvable(name) || !mayEvict(info) && !p.cluster.IsReleasing(name)
 	})
 }
 

@@ -62,6 +62,14 @@ func (r *refusals) nodes() []string {
 	return slices.Collect(maps.Keys(r.byNode))
 }
 
+// isResolvable says whether we refused a node that the pod would fit if others went.
+func (r *refusals) isResolvable(node string) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	refusal := r.byNode[node]
+	return refusal != nil && refusal.IsResolvable
+}
+
 // kinds returns for which kinds of reasons nodes do not fit, each once.
 func (r *refusals) kinds() []ledger.Kind {
 	r.mutex.Lock()
