@@ -298,11 +298,12 @@ func (c *Cluster) Expire() {
 	c.noteFreed(c.book.Expire(c.now()))
 }
 
-// Leaving returns the UIDs of the pods of a node that are gone or being deleted, and still count there.
-func (c *Cluster) Leaving(info fwk.NodeInfo) []string {
+// Leaving returns the UIDs of the pods of a node that are gone, or less important than a priority and being deleted, and still count
+// there.
+func (c *Cluster) Leaving(info fwk.NodeInfo, than int32) []string {
 	leaving := c.Gone(info)
 	for _, one := range info.GetPods() {
-		if pod := one.GetPod(); pod.DeletionTimestamp != nil {
+		if pod := one.GetPod(); pod.DeletionTimestamp != nil && podapi.Priority(pod) < than {
 			leaving = append(leaving, string(pod.UID))
 		}
 	}

@@ -282,7 +282,7 @@ func TestANodeIsLookedAtOnceAPodThatIsGoneIsExpectedNoMore(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		w.freed = nil
 		w.Expire()
-		if will := w.WillFit("gpu-1", asked); will != want || (len(w.freed) > 0) == want {
+		if will := w.WillFit("gpu-1", asked, 0); will != want || (len(w.freed) > 0) == want {
 			t.Errorf("it will fit: %t, freed %v", will, w.freed)
 		}
 		w.now = w.now.Add(ledger.GoneTime)

@@ -30,14 +30,14 @@ func (c *Cluster) HelpsFrom(name string, asked *Asked, highest int32) (from int3
 	return 0, false
 }
 
-// WillFit says whether a request will fit a node, by the ledger alone, once all is released of the pods that are being deleted
-// or gone.
-func (c *Cluster) WillFit(name string, asked *Asked) bool {
+// WillFit says whether a request will fit a node, by the ledger alone, once all is released of the pods that are gone, or less
+// important than a priority and being deleted.
+func (c *Cluster) WillFit(name string, asked *Asked, priority int32) bool {
 	node := c.Known(name).Node()
 	leaving := c.book.Unreleased(name)
 	c.mutex.RLock()
 	for _, uid := range node.Booked() {
-		if c.pods[types.UID(uid)].isEnding {
+		if read := c.pods[types.UID(uid)]; read.isEnding && read.priority < priority {
 			leaving = append(leaving, uid)
 		}
 	}

@@ -69,21 +69,24 @@ func TestARequestWillFitOnceAllIsReleased(t *testing.T) {
 	w.report("a", "b")
 	w.SetPod(bound("a", 8))
 	w.SetPod(bound("b", 8))
-	if w.WillFit("gpu-1", asking("8")) {
+	if w.WillFit("gpu-1", asking("8"), 1) {
 		t.Error("nobody goes")
 	}
 	now, ending := metav1.Now(), bound("a", 8)
 	ending.DeletionTimestamp = &now
 	w.SetPod(ending)
-	if !w.WillFit("gpu-1", asking("8")) || w.WillFit("gpu-1", asking("16")) {
+	if !w.WillFit("gpu-1", asking("8"), 1) || w.WillFit("gpu-1", asking("16"), 1) {
 		t.Error("a is being deleted")
 	}
+	if w.WillFit("gpu-1", asking("8"), 0) {
+		t.Error("a would not be evicted for it")
+	}
 	w.PodGone("b")
-	if !w.WillFit("gpu-1", asking("16")) {
+	if !w.WillFit("gpu-1", asking("16"), 1) {
 		t.Error("b is gone, and the kubelet has its units still")
 	}
 	w.DropShareNode("gpu-1")
-	if w.WillFit("gpu-1", asking("8")) {
+	if w.WillFit("gpu-1", asking("8"), 1) {
 		t.Error("the node is gone")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"gpushare.io/scheduler/internal/ledger"
 )
 
 func requestsCPU(amount string) func(*v1.Pod) {
@@ -250,6 +252,60 @@ func TestTheUnitsOfAPodThatIsGoneCountWhereOthersAreEvicted(t *testing.T) {
 		}
 		w.report(node("gpu-1", 1, "uid-"+left()[0], 0, 4))
 		w.waitBound("important")
+	})
+}
+
+// gone hangs.
+func TestOthersAreEvictedOnceANodeIsExpectedToBeReleasedNoMore(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w, end := newEvicted(t)
+		w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
+		w.waitBound("hog")
+		w.loses("gone")
+		end()
+		w.report(node("gpu-1", 1))
+		w.eventually("it waits for gpu-2", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-2" })
+		w.within(ledger.GoneTime+2*tickTime, "other is evicted", func() bool { return w.pod("other") == nil })
+		w.report(node("gpu-3", 1))
+		w.waitBound("important")
+	})
+}
+
+// equal is as important, and takes long to end.
+func TestNobodyWaitsForAPodThatCouldNotBeEvictedForIt(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.timing.Retry = patience
+		s.create("low", 10, priority(-5), on("gpu-1", "GPU-0", 10))
+		s.create("equal", 16, priority(10), on("gpu-1", "GPU-1", 16))
+		s.linger("low")
+		s.linger("equal")
+		w := s.start(node("gpu-1", 2, "uid-low", 0, 10, "uid-equal", 1, 16), node("gpu-2", 1, "uid-other", 0, 16))
+		w.lead()
+		w.delete("equal")
+		w.create("important", 16, priority(10))
+		w.waitEvicted("low", "important", "gpu-1")
+		w.create("other", 16, priority(-10), on("gpu-2", "GPU-0", 16))
+		w.waitCached(w.pod("other"), true)
+		w.create("urgent", 6, priority(20), onlyOn("gpu-1"))
+		w.waitBound("urgent")
+		w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
+	})
+}
+
+// gone hangs: nobody knows when its units are released.
+func TestWhoWaitedForAPodThatHangsDoesNotWaitForAnEqualNext(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1, "uid-gone", 0, 8, "uid-equal", 0, 8), node("gpu-2", 1, "uid-low", 0, 16))
+		w.create("low", 16, on("gpu-2", "GPU-0", 16))
+		w.create("equal", 8, priority(10), on("gpu-1", "GPU-0", 8))
+		w.create("gone", 8, on("gpu-1", "GPU-0", 8))
+		w.loses("gone")
+		w.create("important", 8, priority(10))
+		w.eventually("it waits for gpu-1", func() bool { return w.pod("important").Status.NominatedNodeName == "gpu-1" })
+		w.linger("equal")
+		w.delete("equal")
+		w.within(ledger.GoneTime+2*tickTime, "low is evicted", func() bool { return w.pod("low") == nil })
 	})
 }
 

@@ -236,15 +236,16 @@ func hasLessImportant(info fwk.NodeInfo, pod *v1.Pod) bool {
 	})
 }
 
-// isBeingReleased says whether a pod will fit a node although nobody else is evicted. Once nothing more is released there, it does
-// not fit where others that are nominated for the node leave no room: two of them would keep each other away for ever. Nor does it
-// where another plugin refuses it whoever goes, such as since the node is unreachable: pods there do not end.
+// isBeingReleased says whether a pod will fit a node although nobody else is evicted, once those are gone that could have been
+// evicted for it: of others that are ending nobody knows how long they take. Once nothing more is released there, it does not fit
+// where others that are nominated for the node leave no room: two of them would keep each other away for ever. Nor does it where
+// another plugin refuses it whoever goes, such as since the node is unreachable: pods there do not end.
 func (p *Plugin) isBeingReleased(ctx context.Context, state fwk.CycleState, pod *v1.Pod, name string) bool {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
 	if err != nil || p.handle.RunFilterPlugins(ctx, withoutUs(state), pod, info).Code() == fwk.UnschedulableAndUnresolvable {
 		return false
 	}
-	asked, leaving := stateOf(state).asked, p.cluster.Leaving(info)
+	asked, leaving := stateOf(state).asked, p.cluster.Leaving(info, podapi.Priority(pod))
 	if len(leaving) == 0 {
 		return p.besideNominated(info, pod).Fits(asked.Request)
 	}
@@ -320,16 +321,16 @@ func (p *Plugin) besideNominated(info fwk.NodeInfo, pod *v1.Pod) *ledger.Node {
 
 // nominate counts a pod that will be bound to the node: on the cards that its own attempt frees, whoever of its victims is gone by
 // now. On others still others would have to go, and the first ones in vain. Where it cannot get those, or nothing is remembered, it
-// counts on cards that are free once all is released of the pods that are ending or gone. Only where that is not enough either does
-// it get what the removed pods leave, and then what all less important pods leave. If it got what the removed pods leave sooner,
-// more pods would have to go.
+// counts on cards that are free once all is released of the pods that are gone, or ending and less important. Only where that is not
+// enough either does it get what the removed pods leave, and then what all less important pods leave. If it got what the removed
+// pods leave sooner, more pods would have to go.
 func (p *Plugin) nominate(trial *trial, pod *v1.Pod) {
 	resources := p.cluster.Resources()
 	if !podapi.AsksForAny(pod, resources) || pod.DeletionTimestamp != nil {
 		return
 	}
 	asked, less, later := cluster.Ask(pod, resources), lessImportant(trial.info, pod), trial.node.Clone()
-	leaving, place := p.cluster.Leaving(trial.info), trial.node.Clone()
+	leaving, place := p.cluster.Leaving(trial.info, podapi.Priority(pod)), trial.node.Clone()
 	place.TakeAway(slices.Concat(leaving, less)...)
 	holder, _ := place.Among(p.places.of(pod.UID, trial.info.Node().Name)).Reserve(string(pod.UID), asked.Request)
 	for _, goes := range [][]string{leaving, slices.Collect(maps.Keys(trial.removed)), less} {

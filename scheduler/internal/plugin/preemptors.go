@@ -100,7 +100,7 @@ func (c *core) disappointed(node string) []*v1.Pod {
 	var found []*v1.Pod
 	resources := c.cluster.Resources()
 	for _, pod := range (schedulersView{c}).Nominated(node) {
-		if podapi.AsksForAny(pod, resources) && !c.cluster.WillFit(node, cluster.Ask(pod, resources)) {
+		if podapi.AsksForAny(pod, resources) && !c.cluster.WillFit(node, cluster.Ask(pod, resources), podapi.Priority(pod)) {
 			found = append(found, pod)
 		}
 	}
