@@ -17,23 +17,24 @@ import (
 var today = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) {
-	// The first who asks for signals starts the goroutine that listens for them. A scheduler in virtual time must not: it
-	// never ends.
+	// The first call of Notify starts a goroutine that never ends. A scheduler in virtual time must not start it: all
+	// goroutines there have to end.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
 	signal.Stop(signals)
-	// The second handler waits until a millisecond after the last error, which another test may have had at a later time.
+	// The second handler limits the rate of errors by the time of the last one, and the clock of another test may have been
+	// ahead.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
 	os.Exit(m.Run())
 }
 
-// inVirtualTime runs a test with a clock of its own, which goes on only once everybody waits: so a test says how long
-// something takes, and the machine's speed does not matter.
+// inVirtualTime runs a test with a clock of its own, which advances only while all goroutines wait: so a test says how
+// long something takes, whatever the machine's speed. No goroutine may wait for a mutex meanwhile: the clock would stand still.
 func inVirtualTime(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(today))
-		// All goroutines have to end. That of kube-scheduler's metrics may sleep for a second first, before 1.37.
+		// All goroutines have to end. Before 1.37 that of kube-scheduler's metrics may sleep for a second first.
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		test(t)
 	})

@@ -1,5 +1,5 @@
-// Package proportion tells tests whether work takes time in proportion to its amount. It measures how much longer
-// more work takes, and in CPU time: seconds say little on a machine that is slow or busy. Nothing else uses it.
+// Package proportion tells tests whether work takes time in proportion to its amount. It compares the CPU time of little
+// and much work: on a machine that is slow or busy, elapsed time says little. Tests alone use it.
 package proportion
 
 import (
@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// times is how much more work there is the second time. With its square, 64, the time of an eighth would grow.
+	// times is how many times as much work the second measurement has. Work that grows with the square takes 64 times
+	// as long.
 	times = 8
-	// most is how much longer it may take. What is in proportion takes 8 times as long, and somewhat longer where
-	// caches no longer hold it.
+	// most is how many times as long it may take. Work in proportion takes 8 times as long, and somewhat longer once
+	// it no longer fits into the processor's caches.
 	most = 4 * times
-	// least is below what can be told from what the runtime does besides.
+	// least is the shortest time that counts: the runtime's own work adds to shorter ones.
 	least = 5 * time.Millisecond
-	// attempts are made before the work is blamed for what else the machine did.
+	// attempts is how many measurements have to fail: the garbage collector may spoil one.
 	attempts = 3
 )
 
