@@ -298,8 +298,8 @@ func (c *Cluster) Expire() {
 	c.noteFreed(c.book.Expire(c.now()))
 }
 
-// Leaving returns the UIDs of the pods of a node that are gone, or less important than a priority and being deleted, and still count
-// there.
+// Leaving returns the UIDs of the pods of a node that still count there and are gone, or are being deleted and less important than a
+// priority.
 func (c *Cluster) Leaving(info fwk.NodeInfo, than int32) []string {
 	leaving := c.Gone(info)
 	for _, one := range info.GetPods() {
