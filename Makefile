@@ -241,7 +241,7 @@ chaos: cluster ## Break everything on purpose until two books differ | SEED=n OP
 	$(say) "operations as they are done, on a cluster that is started first"
 	$(BIN)/python -m chaos --seed "$(SEED)" --operations "$(OPERATIONS)" --shrink-minutes "$(SHRINK_MINUTES)" $(CHAOS_ARGS)
 
-matrix: preflight helm ## The end-to-end tests on each version of Kubernetes: hours; writes docs/versions.md | MINORS="1.33 1.37"  TESTS=files: only these, and nothing is written
+matrix: preflight helm ## The end-to-end tests and the scheduler's Go tests on each version of Kubernetes: hours; writes docs/versions.md | MINORS="1.33 1.37"  TESTS=files: only these, and nothing is written
 	$(say) "each version's tests, one version after the other; the report has each as soon as it is there"
 	$(BIN)/python -m matrix $(MINORS) --processes "$(PROCESSES)" $(if $(TESTS),--tests $(TESTS))
 

@@ -18,7 +18,8 @@ class Deadlines:
     operation: float = 240.0
     """For one operation, most of which are one call: more than a call to the local cluster may take."""
     healing: float = 240.0
-    """For one fault: what was deleted has to be gone before it comes again. At the end, for all policies."""
+    """For one fault: what was deleted has to be gone before it comes again. Also for all policies
+    to be gone at the end."""
     room: float = 60.0
     """For pods that have room: kube-scheduler tries an unschedulable pod again after 10 s of backoff at most,
     or when something changes."""

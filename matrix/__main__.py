@@ -1,4 +1,4 @@
-"""Runs the end-to-end tests on one version of Kubernetes after the other: ``make matrix``.
+"""Runs the end-to-end tests, and the scheduler's Go tests, on one version of Kubernetes after the other.
 
 The report in docs/versions.json, and the documents that are made of it, have each row as soon as it is there.
 With ``--tests`` only these are run, and nothing is written.

@@ -27,8 +27,9 @@ INTRODUCTION = """\
 # Which versions were run
 
 `make matrix` builds each of these versions of Kubernetes from its Go modules, and runs the end-to-end tests
-on it: a real API server, kube-scheduler and kubelets on one machine, with simulated cards. It writes this
-page from [versions.json](versions.json). A row is the last run of its version, whatever came of it.
+on it: a real API server, kube-scheduler and kubelets on one machine, with simulated cards. It also runs the
+Go tests of gpushare's scheduler with the modules of that version. It writes this page from
+[versions.json](versions.json). A row is the last run of its version, whatever came of it.
 """
 PROGRAMS = ("Kubernetes", "containerd", "runc", "cgroups")
 COLUMNS = (*PROGRAMS, "commit", "date", "minutes", "passed", "failed", "skipped")

@@ -23,7 +23,7 @@ from matrix.results import NOTHING, TestRun, read_phases, results
 PLUGIN = "matrix.recording"
 SELECTION = "not same_everywhere"
 ALL_TESTS = ("tests/e2e", "tests/component/scheduler/test_go.py")
-"""The second has the Go tests of our scheduler, which is another program for each minor."""
+"""The second runs the Go tests of our scheduler, which is another program for each minor."""
 RAN = (0, 1)
 """Exit statuses of pytest when it ran all tests: all passed, or some failed.
 Source: https://docs.pytest.org/en/stable/reference/exit-codes.html"""

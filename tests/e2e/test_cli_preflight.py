@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tests.e2e.command_line import gpushare
 from tests.e2e.kubernetes_features import MUTATING_POLICY, is_on
+from tests.e2e.observe import PATIENCE
 
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
@@ -13,8 +14,8 @@ from gpushare_localcluster.config import ClusterConfig
 pytestmark = pytest.mark.e2e
 
 Json = dict[str, object]
-PATIENCE = "60s"
-"""For a kubelet, too, which is asked when its cluster has just started."""
+FOR_KUBELETS = ("--request-timeout", f"{PATIENCE:g}s")
+"""They are asked when their cluster has just started."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def preflight(cluster: LocalCluster, *arguments: str, status: int = 0) -> Json:
-    done = gpushare(cluster, "preflight", "-o", "json", "--request-timeout", PATIENCE, *arguments)
+    done = gpushare(cluster, "preflight", "-o", "json", *FOR_KUBELETS, *arguments)
     assert done.returncode == status, done.stdout + done.stderr
     report: Json = json.loads(done.stdout)
     return report

@@ -372,7 +372,7 @@ class FakeKubelet:
 
     async def _list(self, _: resources.ListPodResourcesRequest, context: Any) -> Any:
         if self.deaf:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         if self.busy > 0:
             self.busy -= 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")

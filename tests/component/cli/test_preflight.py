@@ -13,10 +13,12 @@ from tests.fakes.preflight_facts import KUBEADM_FLAGS, node_object, scheduler_ob
 from tests.fakes.status_facts import deployment_object
 from tests.fakes.system_tls import system_tls
 
+from gpushare_cli.commands.installation.preflight import DESCRIPTION
 from gpushare_cli.decide.preflight.answer import Verdict
 from gpushare_cli.decide.preflight.report import PreflightReport
 from gpushare_cli.errors import CannotLookError
-from gpushare_cli.gather.preflight.kubelets import MAX_ASKED
+from gpushare_cli.gather.preflight import kubelets
+from gpushare_cli.gather.preflight.kubelets import KUBELET_SECONDS, MAX_ASKED
 from gpushare_cli.gather.preflight.preflight_facts import MAX_PAGES
 from gpushare_cli.report import ExitStatus
 from gpushare_core.kube.client import KubeClient
@@ -200,6 +202,16 @@ async def test_who_may_not_ask_kubelets_loses_what_they_alone_know() -> None:
 async def test_a_kubelet_is_waited_for_as_long_as_is_asked_for() -> None:
     cluster = AskedCluster(fitting(), has_silent_kubelets=True)
     report = await cluster.run("--request-timeout", "50ms")
+    assert "did not answer within 0.05 s" in printed(report, "preflight")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--request-timeout", "0")], ids=["not said", "0"])
+async def test_a_kubelet_is_waited_for_as_long_as_the_help_says_where_nobody_says_how_long(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"It waits {KUBELET_SECONDS:g}s for each" in " ".join(DESCRIPTION.split())
+    monkeypatch.setattr(kubelets, "KUBELET_SECONDS", 0.05)
+    report = await AskedCluster(fitting(), has_silent_kubelets=True).run(*arguments)
     assert "did not answer within 0.05 s" in printed(report, "preflight")
 
 

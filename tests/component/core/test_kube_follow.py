@@ -189,7 +189,7 @@ async def test_a_watch_that_is_silently_dead_is_noticed_after_a_missing_bookmark
     async def dead(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return response
 
     monkeypatch.setattr("gpushare_core.kube.follow.IDLE_SECONDS", 0.1)

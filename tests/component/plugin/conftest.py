@@ -23,3 +23,9 @@ async def node(idle_node: Node) -> Node:
     await idle_node.start_plugin()
     await idle_node.until_registered()
     return idle_node
+
+
+@pytest.fixture
+def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is assigned is read only when something happens that calls for it."""
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 3600.0)

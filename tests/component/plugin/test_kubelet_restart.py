@@ -17,12 +17,6 @@ from gpushare_plugin.devices.simulated.source import card_uuid
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 
 
-@pytest.fixture
-def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is assigned is read only where something gives occasion."""
-    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 3600.0)
-
-
 @contextmanager
 def unheard_pods(node: Node) -> Iterator[None]:
     """The API server does not answer the kubelet."""
@@ -113,7 +107,10 @@ async def test_on_a_node_without_other_pods_it_is_released_after_a_while(
 
 
 @pytest.mark.usefixtures("no_period")
-async def test_a_pod_that_was_shown_and_is_not_any_more_is_released_at_once(node: Node) -> None:
+async def test_a_pod_that_was_shown_and_is_not_any_more_is_released_at_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_pods, "SETTLED_AFTER", 3600.0)
     await runs(node, "web")
     await restart(node)
     await all_pods(node)

@@ -22,12 +22,6 @@ def holders(node: Node) -> set[tuple[str, str, int, bool]]:
     return {(pod.uid, card.uuid, pod.units, pod.orphaned) for card in cards for pod in card.pods}
 
 
-@pytest.fixture
-def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is assigned is read only where something gives occasion."""
-    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 3600.0)
-
-
 @pytest.fixture(params=["with checkpoint", "without"])
 async def one_pod(node: Node, request: pytest.FixtureRequest) -> Node:
     """``web-0`` runs with 12 units of the first card."""

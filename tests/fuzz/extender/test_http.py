@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -36,9 +37,10 @@ from gpushare_extender.verbs.server import ExtenderApi, application
 
 DEADLINE = 20.0
 """Seconds in which every conversation is over, on a busy machine."""
+LIMIT = 0.5
+LIMITS = ListenerLimits(timeouts=Timeouts(read=LIMIT, idle=LIMIT), handshake=LIMIT)
 ATTEMPTS = 20
-"""Of a request that has to be answered: a machine that stands still for as long as LIMITS breaks some off."""
-LIMITS = ListenerLimits(timeouts=Timeouts(read=0.5, idle=0.5), handshake=0.5)
+"""Of a request that has to be answered: LIMITS break it off where the machine stands still for so long."""
 
 POD = {**pod_json("a", units=4), "metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}}
 NODES = {"items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}
@@ -119,9 +121,14 @@ class Server:
                 return _exchanged(encrypted, content)
 
     def answered(self, content: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-        """As ``told``, for what has to be answered; empty where it never is."""
-        answers = (self._told_or_broken_off(content, tls) for _ in range(ATTEMPTS))
-        return next(filter(None, answers), b"")
+        """As ``told``, for what has to be answered; empty where it is not. It is sent again only where the
+        connection was there for so long that LIMITS may have broken it off."""
+        for _ in range(ATTEMPTS):
+            begun = time.monotonic()
+            answer = self._told_or_broken_off(content, tls)
+            if answer or time.monotonic() - begun < LIMIT:
+                return answer
+        return b""
 
     def _told_or_broken_off(self, content: bytes, tls: ssl.SSLContext | None) -> bytes:
         with contextlib.suppress(ConnectionError, ssl.SSLEOFError):
