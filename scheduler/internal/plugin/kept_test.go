@@ -54,6 +54,15 @@ func newEvicted(t *testing.T) (w *world, end func()) {
 	return w, end
 }
 
+// newHogged is newEvicted once hog, which is more important, has the processors of gpu-1.
+func newHogged(t *testing.T) (w *world, end func()) {
+	t.Helper()
+	w, end = newEvicted(t)
+	w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
+	w.waitBound("hog")
+	return w, end
+}
+
 func TestAPodWaitsForItsNodeHoweverOftenItIsTried(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w, end := newEvicted(t)
@@ -73,9 +82,7 @@ func TestAPodWaitsForItsNodeHoweverOftenItIsTried(t *testing.T) {
 // A more important pod took the processors of gpu-1.
 func TestWhoseNodeHasACardAndNoProcessorsIsPlacedElsewhere(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		w, end := newEvicted(t)
-		w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
-		w.waitBound("hog")
+		w, end := newHogged(t)
 		end()
 		w.report(node("gpu-1", 1))
 		w.eventually("other is evicted", func() bool { return w.pod("other") == nil })
@@ -86,9 +93,7 @@ func TestWhoseNodeHasACardAndNoProcessorsIsPlacedElsewhere(t *testing.T) {
 
 func TestNobodyIsEvictedWhereAnotherNodeThanTheOneWithoutProcessorsIsBeingReleased(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		w, end := newEvicted(t)
-		w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
-		w.waitBound("hog")
+		w, end := newHogged(t)
 		w.loses("gone")
 		end()
 		w.report(node("gpu-1", 1))
@@ -258,9 +263,7 @@ func TestTheUnitsOfAPodThatIsGoneCountWhereOthersAreEvicted(t *testing.T) {
 // gone hangs.
 func TestOthersAreEvictedOnceANodeIsExpectedToBeReleasedNoMore(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		w, end := newEvicted(t)
-		w.create("hog", 0, cpus("60"), priority(20), onlyOn("gpu-1"))
-		w.waitBound("hog")
+		w, end := newHogged(t)
 		w.loses("gone")
 		end()
 		w.report(node("gpu-1", 1))
