@@ -197,8 +197,10 @@ func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 	} {
 		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, node("gpu-1", 1))
-			w.create("important", 16, priority(10), elsewhereOnly)
-			w.waitRefused("important")
+			w.create("important", 16, priority(10), func(pod *v1.Pod) {
+				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/not-yet"}} // it would lose its nomination
+			})
+			w.waitSeen("important", true)
 			w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
 			w.eventually("it is nominated", func() bool { return len(w.factory.core.handle.NominatedPodsForNode("gpu-1")) == 1 })
 			w.create("a", 4)

@@ -66,10 +66,10 @@ func (p *Plugin) PreFilter(
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if refusal := unservable(pod, asked); refusal != nil {
-		p.waiting.Remove(pod.UID)
 		p.metrics.Refused(pod.UID, []ledger.Kind{refusal.Kind})
-		p.forgetUnlessPending(pod)
-		state.Write(stateKey, &podState{asked: asked, isUnservable: true})
+		own := p.attempt(pod, asked, 0)
+		own.isUnservable = true
+		state.Write(stateKey, own)
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 	}
 	holding, err := p.hold(ctx)

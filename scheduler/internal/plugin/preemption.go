@@ -35,13 +35,13 @@ func (p *Plugin) PostFilter(
 	if own == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
+	defer p.forgetUnlessPending(pod)
+	p.refused(own, pod, nodes)
 	if own.isUnservable { // no node is kept for it any more
 		return keptNowhere(), fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
-	p.refused(own, pod, nodes)
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
-	defer p.forgetUnlessPending(pod)
 	return p.keep(ctx, state, pod, nodes)
 }
 
@@ -81,13 +81,9 @@ func waitsFor(node string) (*fwk.PostFilterResult, *fwk.Status) {
 		"the pod waits until its node has released the units of pods that are gone")
 }
 
-// refused has the pod wait for the nodes where we have refused it.
+// refused has the pod wait for the nodes where we have refused it: for none where it waits for something else.
 func (p *Plugin) refused(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
 	refused := own.refused.nodes()
-	if len(refused) == 0 {
-		p.waiting.Remove(pod.UID)
-		return
-	}
 	by := cluster.NamedNodes(refused)
 	if p.sawAll(nodes) {
 		by = p.cluster.NodeSet(own.attempt, refused)

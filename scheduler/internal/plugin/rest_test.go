@@ -390,3 +390,43 @@ func TestWhoseReasonIsNotWrittenIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// twoResources has a container ask for units and for a card: the kubelet would give it one of them only.
+func twoResources(pod *v1.Pod) {
+	pod.Spec.Containers[0].Resources.Limits["gpushare.io/card"] = resource.MustParse("1")
+}
+
+// A scheduler that led until now, and was stopped for a while, tries the pod by what it knew, and writes that it failed.
+func TestWhoseReasonAnotherSchedulerOverwritesIsTriedAgain(t *testing.T) {
+	for name, change := range map[string]func(*v1.Pod){
+		"no card is free": func(*v1.Pod) {}, "other plugins refuse it": elsewhereOnly, "no node may take it": twoResources,
+	} {
+		t.Run(name, virtually(func(t *testing.T) {
+			w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
+			w.create("a", 4, change)
+			reason := w.waitRefused("a")
+			time.Sleep(20 * tickTime) // it has been seen
+			before := w.attempts.of("a")
+			failed := v1.PodCondition{Type: v1.PodScheduled, Reason: v1.PodReasonSchedulerError, Message: "this scheduler is being stopped"}
+			w.change("a", func(pod *v1.Pod) { mergeCondition(&pod.Status, &failed) })
+			w.within(11*tickTime, "the reason is written again", func() bool { return w.message("a") == reason })
+			time.Sleep(patience)
+			if attempts := w.attempts.of("a") - before; attempts != 1 {
+				t.Errorf("%d attempts", attempts)
+			}
+		}))
+	}
+}
+
+// Its node is kept from others until then.
+func TestAPodThatOtherPluginsRefuseLosesItsNomination(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w := newWorld(t, node("gpu-1", 1))
+		w.create("important", 16, priority(10), elsewhereOnly)
+		w.waitRefused("important")
+		w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })
+		w.create("a", 4)
+		w.waitRefused("a")
+		w.within(12*tickTime, "a is bound", func() bool { return w.binding("a") != nil })
+	})
+}

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back.
+	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back. As often it is
+	// looked for again.
 	explainRounds = 10
 	// maxDoublings keeps a pod from being woken sooner than the scheduler tries each pod anyway, every five minutes.
 	maxDoublings = 5
@@ -18,12 +19,15 @@ const (
 // Rest begins a round. It returns the pods to wake, and those that are at rest from now on: the scheduler need not look at them
 // until they are woken. With each pod that is bound, changed or gone, it looks at each of the others that wait.
 //
-// At rest is who was refused by us alone, once the API server shows why. Woken is who has been at rest for long, and a pod of
-// which nobody can see why it waits: the scheduler writes the reason once after an attempt, and does not repeat a write that
-// failed. While a pod's reason stays unseen, the pod is woken each time twice as late: where no status can be written, that
-// concerns all pods that wait, and new pods would queue behind their attempts. A nominated pod is woken at the
-// same intervals: the scheduler drops what wakes it while others are evicted for it, and no event says what those free besides
-// cards.
+// At rest is who was refused by us alone, once the API server shows why. Woken are:
+//   - who has been at rest for long;
+//   - a pod of which nobody can see why it waits. The scheduler writes the reason once after an attempt, and does not repeat a
+//     write that failed. A scheduler that has just stopped leading may write an error over it;
+//   - a nominated pod: the scheduler drops what wakes it while others are evicted for it, and no event says what those free
+//     besides cards.
+//
+// The last two are woken each time twice as late: where no status can be written, that concerns all pods that wait, and new pods
+// would queue behind their attempts.
 func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -32,13 +36,14 @@ func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 		switch {
 		case one.isAtRest && one.rounds%maxRestRounds == 0:
 			woken = append(woken, one.pod)
-		case one.refusedBy == nil || one.rounds != explainRounds<<one.doublings:
+		case one.refusedBy == nil || one.rounds%(explainRounds<<one.doublings) != 0:
 		case !scheduler.IsExplained(one.pod) || scheduler.NominatedNode(one.pod) != "":
 			one.doublings = min(one.doublings+1, maxDoublings)
 			woken = append(woken, one.pod)
 		default:
 			one.doublings = 0
-			if one.isForCardsAlone && !one.isWokenToEvict { // whoever is woken to evict others is reached through the scheduler
+			// Whoever is woken to evict others is reached through the scheduler.
+			if one.isForCardsAlone && !one.isAtRest && !one.isWokenToEvict {
 				one.isAtRest = true
 				resting = append(resting, one.pod)
 			}

@@ -90,6 +90,23 @@ func TestAPodThatWeAloneRefusedIsAtRestOnceItsReasonIsSeen(t *testing.T) {
 	expect(t, "its reason is seen", resting, "a")
 }
 
+// A scheduler that leads no more may write its last error late.
+func TestAPodIsWokenWhoseReasonIsOverwrittenAfterItWasSeen(t *testing.T) {
+	w := newRefusedAlone("a")
+	w.try(pod("b", "16", 10)) // others refuse it as well
+	isShown := true
+	w.isExplained = func(*v1.Pod) bool { return isShown }
+	woken, resting := w.rounds(2 * explainRounds)
+	expect(t, "their reasons are seen", woken)
+	expect(t, "we alone refuse it", resting, "a")
+	isShown = false
+	woken, _ = w.rounds(explainRounds - 1)
+	expect(t, "it is looked at again every ten rounds", woken)
+	woken, _ = w.rounds(1)
+	slices.Sort(woken)
+	expect(t, "their reasons are gone", woken, "a", "b")
+}
+
 func TestAPodForWhichOthersAreEvictedIsNotAtRestAndIsTriedEverMoreRarely(t *testing.T) {
 	w := newRefusedAlone("a")
 	w.nominated["a"] = "gpu-1"
