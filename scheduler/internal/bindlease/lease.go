@@ -301,9 +301,10 @@ func (l *Lease) ended(err error) time.Duration {
 	return l.Timing.Renew
 }
 
-// isNeeded says whether the Lease is to be held.
+// isNeeded says whether the Lease is to be held: while it is used, and until those are told whom Hold has refused.
 func (l *Lease) isNeeded() bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return l.underWay > 0 || l.isUsed && !l.isStopping && l.Clock.Steady()-l.lastUse < l.Timing.Idle
+	isUsed := l.isUsed && l.Clock.Steady()-l.lastUse < l.Timing.Idle
+	return l.underWay > 0 || !l.isStopping && (isUsed || l.hasRefused)
 }

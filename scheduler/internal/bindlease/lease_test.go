@@ -394,3 +394,20 @@ func TestWhoWasRefusedIsToldThatItIsTaken(t *testing.T) {
 		t.Errorf("told %d times", d.taken)
 	}
 }
+
+// The scheduler may not ask again by itself.
+func TestWhoWasRefusedIsToldThatItIsTakenHoweverLateThatIs(t *testing.T) {
+	server := &server{}
+	server.write(heldBy("x"))
+	d := newDesk(t, server, "a")
+	if _, err := d.take(); err == nil {
+		t.Fatal("held by two")
+	}
+	d.now += d.Timing.Idle + d.Timing.Duration
+	if err := d.tick(); err != nil || d.taken != 1 {
+		t.Errorf("error %v, told %d times", err, d.taken)
+	}
+	if err := d.tick(); err != nil || server.holder() != "" {
+		t.Errorf("error %v: nobody uses it, and %q holds it", err, server.holder())
+	}
+}

@@ -241,3 +241,64 @@ func TestAPodThatIsRejectedBeforeItsBindingIsAnswered(t *testing.T) {
 		s.eventually("gpu-1 is paused", func() bool { return w.factory.core.pauses.Reason("gpu-1") != "" })
 	})
 }
+
+// Its victim ends late, and other would be cheaper to evict now.
+func TestTheNextLeaderKeepsTheNodeOfANominatedPodUntilItMayBind(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w, end := newEvicted(t)
+		w.timing.Retry = tickTime / 10
+		next := w.start(node("gpu-1", 1, "uid-low", 0, 10), node("gpu-2", 1, "uid-gone", 0, 16), node("gpu-3", 1, "uid-other", 0, 16))
+		w.kill()
+		next.lead()
+		for _, why := range []string{"takes over in", "the pod waits until its node has released"} {
+			w.eventually(why, func() bool { return strings.Contains(w.message("important"), why) })
+		}
+		end()
+		next.report(node("gpu-1", 1))
+		w.waitBound("important")
+		if w.pod("other") == nil {
+			t.Error("other was evicted in vain")
+		}
+	})
+}
+
+// oversleep has a leader be stopped for a time in its first attempt, once it holds the Lease. Shortly after it has woken, its watches
+// show what has happened.
+func (w *world) oversleep(duration time.Duration, show func()) {
+	core := w.factory.core
+	hold := core.hold
+	core.hold = func(ctx context.Context) (uint64, error) {
+		core.hold = hold
+		holding, err := hold(ctx)
+		time.Sleep(duration)
+		time.AfterFunc(tickTime/10, show)
+		return holding, err
+	}
+}
+
+func TestALeaderThatOversleepsEvictsNobodyBesideTheNextOne(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.create("low", 16, priority(-5), on("gpu-1", "GPU-0", 16))
+		first, second := node("gpu-1", 1, "uid-low", 0, 16), node("gpu-2", 1, "uid-other", 0, 16)
+		leader, next := s.start(first, &sharenode.Node{Name: "gpu-2"}), s.start(first, second)
+		leader.oversleep(patience, func() { leader.report(second) })
+		leader.lead()
+		s.create("important", 16, priority(10))
+		isTried := func() bool { return leader.attempts.of("important") > 0 }
+		s.eventually("the Lease is given back", func() bool { return isTried() && s.leases.holder() == "" })
+		s.create("other", 16, priority(-10), on("gpu-2", "GPU-0", 16))
+		end := s.linger("other")
+		next.waitCached(s.pod("other"), true)
+		next.lead()
+		next.waitEvicted("other", "important", "gpu-2")
+		time.Sleep(patience + 2*tickTime)
+		end()
+		leader.report(node("gpu-2", 1))
+		next.report(node("gpu-2", 1))
+		s.waitBound("important")
+		if s.pod("low") == nil {
+			t.Error("low was evicted in vain")
+		}
+	})
+}

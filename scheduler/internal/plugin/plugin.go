@@ -74,12 +74,22 @@ func (p *Plugin) PreFilter(
 	}
 	holding, err := p.hold(ctx)
 	if err != nil {
-		p.postponed.add(pod)
-		p.forgetUnlessPending(pod)
-		return nil, fwk.AsStatus(err)
+		return nil, p.postpone(state, pod, asked, err)
 	}
 	state.Write(stateKey, p.attempt(pod, asked, holding))
 	return nil, nil
+}
+
+// postpone has a pod tried as soon as the Lease is held, and returns why it is not tried now. After an error the scheduler keeps no
+// node for the pod any more, and would evict others for it elsewhere. So a nominated pod is refused: PostFilter keeps its node.
+func (p *Plugin) postpone(state fwk.CycleState, pod *v1.Pod, asked *cluster.Asked, why error) *fwk.Status {
+	p.postponed.add(pod)
+	if (schedulersView{p.core}).NominatedNode(pod) == "" {
+		p.forgetUnlessPending(pod)
+		return fwk.AsStatus(why)
+	}
+	state.Write(stateKey, p.attempt(pod, asked, 0))
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why.Error())
 }
 
 // attempt begins an attempt of a pod, and returns what is known of it.

@@ -27,7 +27,7 @@ import (
 
 // PostFilter keeps the scheduler from evicting pods where that is of no use: for a pod that no node takes, and for one
 // that waits on its node until the kubelet has released what evicted pods had. Those are gone from the API by then,
-// and the scheduler would look for others.
+// and the scheduler would look for others. Nor does anybody have to go while another scheduler may be placing pods.
 func (p *Plugin) PostFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
 ) (*fwk.PostFilterResult, *fwk.Status) {
@@ -40,9 +40,25 @@ func (p *Plugin) PostFilter(
 	if own.isUnservable { // no node is kept for it any more
 		return keptNowhere(), fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
+	if !p.isStillHeld(ctx, own, pod) { // nobody is evicted, and a node that is kept for the pod stays so
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
+	}
 	own.reword(nodes)
 	p.metrics.Refused(pod.UID, own.refused.kinds())
 	return p.keep(ctx, state, pod, nodes)
+}
+
+// isStillHeld says whether the Lease has been held since the attempt began. If it has not, another scheduler may have placed pods
+// since, and the pod is tried again.
+func (p *Plugin) isStillHeld(ctx context.Context, own *podState, pod *v1.Pod) bool {
+	holding, err := p.hold(ctx)
+	switch {
+	case err != nil:
+		p.postponed.add(pod)
+	case holding != own.holding:
+		p.soon.add(pod)
+	}
+	return err == nil && holding == own.holding
 }
 
 // keep decides which node is kept for a pod, and where the scheduler tries evictions for it.
