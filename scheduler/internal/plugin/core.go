@@ -63,7 +63,7 @@ type core struct {
 	// hasBegun is true once they have all said so.
 	hasBegun atomic.Bool
 	// postponed are pods that were not tried because another one may be binding. The scheduler would try each of them again
-	// in its own time; they are tried as soon as that is over.
+	// in its own time, unless it is nominated; they are tried as soon as that is over.
 	postponed podSet
 	// resting are those about which the scheduler is to ask the gate now.
 	resting podSet

@@ -198,7 +198,7 @@ func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, node("gpu-1", 1))
 			w.create("important", 16, priority(10), func(pod *v1.Pod) {
-				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/not-yet"}} // it would lose its nomination
+				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/not-yet"}} // or it loses its nomination
 			})
 			w.waitSeen("important", true)
 			w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })

@@ -397,7 +397,7 @@ func twoResources(pod *v1.Pod) {
 }
 
 // A scheduler that led until now, and was stopped for a while, tries the pod by what it knew, and writes that it failed.
-func TestWhoseReasonAnotherSchedulerOverwritesIsTriedAgain(t *testing.T) {
+func TestAPodWhoseReasonAnotherSchedulerOverwritesIsTriedAgain(t *testing.T) {
 	for name, change := range map[string]func(*v1.Pod){
 		"no card is free": func(*v1.Pod) {}, "other plugins refuse it": elsewhereOnly, "no node may take it": twoResources,
 	} {

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back. As often it is
-	// looked for again.
+	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back. After as many
+	// rounds again the waker looks for it anew.
 	explainRounds = 10
 	// maxDoublings keeps a pod from being woken sooner than the scheduler tries each pod anyway, every five minutes.
 	maxDoublings = 5
