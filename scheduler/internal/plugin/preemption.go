@@ -97,11 +97,12 @@ func waitsFor(node string) (*fwk.PostFilterResult, *fwk.Status) {
 		"the pod waits until its node has released the units of pods that are gone")
 }
 
-// refused has the pod wait for the nodes where we have refused it: for none where it waits for something else.
+// refused has the pod wait for the nodes where we have refused it, and for those that come later. Where others alone refuse it, it
+// waits for none: they wake it.
 func (p *Plugin) refused(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
 	refused := own.refused.nodes()
 	by := cluster.NamedNodes(refused)
-	if p.sawAll(nodes) {
+	if len(refused) > 0 && p.sawAll(nodes) {
 		by = p.cluster.NodeSet(own.attempt, refused)
 	}
 	for _, node := range p.waiting.Refused(pod.UID, by, p.cluster) {

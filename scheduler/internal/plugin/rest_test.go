@@ -79,6 +79,25 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 	}
 }
 
+// What others refuse there, they say themselves: their events are the scheduler's.
+func TestWhomOthersAloneRefuseIsNotWokenByNewNodes(t *testing.T) {
+	for name, change := range map[string]func(*v1.Pod){
+		"processors": requestsCPU("100"), "a label": elsewhereOnly, "no node may take it": twoResources,
+	} {
+		t.Run(name, virtually(func(t *testing.T) {
+			w := newWorld(t, node("gpu-1", 1))
+			w.create("a", 4, change)
+			w.rest(func() {
+				for _, name := range []string{"gpu-2", "gpu-3"} {
+					w.report(node(name, 1))
+					time.Sleep(tickTime / 10)
+					w.addNode(name)
+				}
+			}, "a")
+		}))
+	}
+}
+
 // By cards alone evictions would help it, and it is tried once for that.
 func TestWhomEvictionsDoNotHelpIsNotTriedAtEachReport(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (l *look) candidates(g *group) (found []*entry, kept map[string]bool) {
 	for _, one := range g.pods {
 		if nominated := l.scheduler.NominatedNode(one.pod); nominated != "" {
 			kept[nominated] = true
-		} else if one.refusedBy != nil && !one.isWokenToEvict && podapi.Preempts(one.pod) {
+		} else if one.waitsForNodes() && !one.isWokenToEvict && podapi.Preempts(one.pod) {
 			found = append(found, one)
 		}
 	}

@@ -96,6 +96,25 @@ func TestTheMostImportantIsWokenOnceEvictionsHelp(t *testing.T) {
 	expect(t, "it waits for another node", w.preemptors())
 }
 
+// helpless are nodes of which nobody may ask whether evictions help.
+type helpless struct {
+	*cluster.Cluster
+	t *testing.T
+}
+
+func (h helpless) HelpsFrom(node string, _ *cluster.Asked, _ int32) (from int32, helps bool) {
+	h.t.Errorf("somebody asks whether evictions help on %s", node)
+	return 0, false
+}
+
+// A round may ask that of some nodes only, and others wait for the answer.
+func TestNobodyAsksWhetherEvictionsHelpThoseWhoWaitForNoNode(t *testing.T) {
+	w := newRefused("a")
+	w.pods.Refused("a", cluster.NamedNodes(nil), w.nodes)
+	w.occupied(5)
+	w.pods.Preemptors(helpless{w.nodes, t}, w)
+}
+
 func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
 	w := newRefused("a", "b")
 	w.occupied(5)
