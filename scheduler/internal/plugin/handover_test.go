@@ -244,22 +244,32 @@ func TestAPodThatIsRejectedBeforeItsBindingIsAnswered(t *testing.T) {
 
 // Its victim ends late, and other would be cheaper to evict now.
 func TestTheNextLeaderKeepsTheNodeOfANominatedPodUntilItMayBind(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T) {
-		w, end := newEvicted(t)
-		w.timing.Retry = tickTime / 10
-		next := w.start(node("gpu-1", 1, "uid-low", 0, 10), node("gpu-2", 1, "uid-gone", 0, 16), node("gpu-3", 1, "uid-other", 0, 16))
-		w.kill()
-		next.lead()
-		for _, why := range []string{"takes over in", "the pod waits until its node has released"} {
-			w.eventually(why, func() bool { return strings.Contains(w.message("important"), why) })
-		}
-		end()
-		next.report(node("gpu-1", 1))
-		w.waitBound("important")
-		if w.pod("other") == nil {
-			t.Error("other was evicted in vain")
-		}
-	})
+	for why, before := range map[string]func(s *server, next *core){
+		"takes over in": func(*server, *core) {},
+		"are not read yet": func(s *server, next *core) {
+			s.leases.release()
+			isRead := time.Now().Add(4 * tickTime)
+			next.synced = append(next.synced, func() bool { return time.Now().After(isRead) })
+		},
+	} {
+		t.Run(why, virtually(func(t *testing.T) {
+			w, end := newEvicted(t)
+			w.timing.Retry = tickTime / 10
+			next := w.start(node("gpu-1", 1, "uid-low", 0, 10), node("gpu-2", 1, "uid-gone", 0, 16), node("gpu-3", 1, "uid-other", 0, 16))
+			w.kill()
+			before(w.server, next.factory.core)
+			next.lead()
+			for _, shown := range []string{why, "the pod waits until its node has released"} {
+				w.eventually(shown, func() bool { return strings.Contains(w.message("important"), shown) })
+			}
+			end()
+			next.report(node("gpu-1", 1))
+			w.waitBound("important")
+			if w.pod("other") == nil {
+				t.Error("other was evicted in vain")
+			}
+		}))
+	}
 }
 
 // oversleep has a leader be stopped for a time in its first attempt, once it holds the Lease. Shortly after it has woken, its watches

@@ -54,7 +54,7 @@ func (p *Plugin) PreFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
 ) (*fwk.PreFilterResult, *fwk.Status) {
 	if err := p.ready(pod); err != nil {
-		return nil, fwk.AsStatus(err)
+		return nil, p.postpone(state, pod, named, err)
 	}
 	resources := p.cluster.Resources()
 	// A bound pod has its units. With InPlacePodVerticalScalingSchedulerPreemption it is tried for more CPU or memory.
@@ -74,21 +74,21 @@ func (p *Plugin) PreFilter(
 	}
 	holding, err := p.hold(ctx)
 	if err != nil {
-		return nil, p.postpone(state, pod, asked, err)
+		return nil, p.postpone(state, pod, resources, err)
 	}
 	state.Write(stateKey, p.attempt(pod, asked, holding))
 	return nil, nil
 }
 
-// postpone has a pod tried as soon as the Lease is held, and returns why it is not tried now. After an error the scheduler keeps no
+// postpone has a pod tried as soon as it may be placed, and returns why it may not be now. After an error the scheduler keeps no
 // node for the pod any more, and would evict others for it elsewhere. So a nominated pod is refused: PostFilter keeps its node.
-func (p *Plugin) postpone(state fwk.CycleState, pod *v1.Pod, asked *cluster.Asked, why error) *fwk.Status {
+func (p *Plugin) postpone(state fwk.CycleState, pod *v1.Pod, resources []cards.Resource, why error) *fwk.Status {
 	p.postponed.add(pod)
 	if (schedulersView{p.core}).NominatedNode(pod) == "" {
 		p.forgetUnlessPending(pod)
 		return fwk.AsStatus(why)
 	}
-	state.Write(stateKey, p.attempt(pod, asked, 0))
+	state.Write(stateKey, p.attempt(pod, cluster.Ask(pod, resources), 0))
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why.Error())
 }
 
