@@ -136,9 +136,12 @@ func (l *look) helped(g *group, node string, changedAt uint64, waiting []*entry)
 func (l *look) candidates(g *group) (found []*entry, kept map[string]bool) {
 	kept = map[string]bool{}
 	for _, one := range g.pods {
+		if one.waitsForNone() {
+			continue
+		}
 		if nominated := l.scheduler.NominatedNode(one.pod); nominated != "" {
 			kept[nominated] = true
-		} else if one.waitsForNodes() && !one.isWokenToEvict && podapi.Preempts(one.pod) {
+		} else if one.refusedBy != nil && !one.isWokenToEvict && podapi.Preempts(one.pod) {
 			found = append(found, one)
 		}
 	}

@@ -115,6 +115,15 @@ func TestNobodyAsksWhetherEvictionsHelpThoseWhoWaitForNoNode(t *testing.T) {
 	w.pods.Preemptors(helpless{w.nodes, t}, w)
 }
 
+// It is nominated for the node, and waits for a volume that is gone.
+func TestWhoWaitsForNoNodeKeepsNobodyFromEvictingThere(t *testing.T) {
+	w := newRefused("a", "b")
+	w.pods.Refused("b", cluster.NamedNodes(nil), w.nodes)
+	w.nominated["b"] = "gpu-1"
+	w.occupied(5)
+	expect(t, "evictions help a", w.preemptors(), "a")
+}
+
 func TestWhomEvictionsDoNotHelpIsWokenOnce(t *testing.T) {
 	w := newRefused("a", "b")
 	w.occupied(5)

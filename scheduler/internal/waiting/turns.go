@@ -113,8 +113,11 @@ func (t *turns) waits(one *entry) bool {
 	if one.isUnderWay(t.nodes) || one.wokenFor == t.name {
 		return true
 	}
+	if one.refusedBy == nil || !one.refusedBy.Has(t.place) {
+		return false
+	}
 	hadTurn := one.group.open[t.name].woken[one.pod.UID] && !t.isNominated[one]
-	return one.refusedBy != nil && !hadTurn && one.refusedBy.Has(t.place) && one.mayGo(t.labels)
+	return !hadTurn && one.mayGo(t.labels)
 }
 
 // next returns the first one of all queues, nil where none is left.

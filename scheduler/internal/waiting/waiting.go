@@ -105,8 +105,8 @@ func (e *entry) isUnderWay(nodes Nodes) bool {
 	return e.refusedBy == nil && e.attempt == nodes.Attempts() && e.rounds <= attemptRounds
 }
 
-// waitsForNodes says whether its attempt has ended, and there are nodes that refused it.
-func (e *entry) waitsForNodes() bool { return e.refusedBy != nil && !e.refusedBy.IsEmpty() }
+// waitsForNone says whether its attempt has ended, and no node refused it: it waits for something else.
+func (e *entry) waitsForNone() bool { return e.refusedBy != nil && e.refusedBy.IsEmpty() }
 
 // mayGo says whether the pod may be on a node by the node's labels and taints. Our filter comes first: that a node was full says
 // nothing of that.
