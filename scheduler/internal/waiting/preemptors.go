@@ -53,7 +53,7 @@ func (p *Pods) Anew(node string) {
 func (p *Pods) Updated(uid types.UID, before, now *v1.Node) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if one := p.pods[uid]; one != nil && !one.mayGo(before) && one.mayGo(now) {
+	if one := p.pods[uid]; one != nil && one.group != nil && !one.mayGo(before) && one.mayGo(now) {
 		delete(one.group.helped, now.Name)
 	}
 }
@@ -136,9 +136,6 @@ func (l *look) helped(g *group, node string, changedAt uint64, waiting []*entry)
 func (l *look) candidates(g *group) (found []*entry, kept map[string]bool) {
 	kept = map[string]bool{}
 	for _, one := range g.pods {
-		if one.waitsForNone() {
-			continue
-		}
 		if nominated := l.scheduler.NominatedNode(one.pod); nominated != "" {
 			kept[nominated] = true
 		} else if one.refusedBy != nil && !one.isWokenToEvict && podapi.Preempts(one.pod) {

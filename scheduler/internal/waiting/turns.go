@@ -91,7 +91,7 @@ func (p *Pods) turns(nominated []*v1.Pod, t *turns) *turns {
 func (p *Pods) entries(pods []*v1.Pod) map[*entry]bool {
 	found := map[*entry]bool{}
 	for _, pod := range pods {
-		if one := p.pods[pod.UID]; one != nil {
+		if one := p.pods[pod.UID]; one != nil && one.group != nil {
 			found[one] = true
 		}
 	}
@@ -113,11 +113,8 @@ func (t *turns) waits(one *entry) bool {
 	if one.isUnderWay(t.nodes) || one.wokenFor == t.name {
 		return true
 	}
-	if one.refusedBy == nil || !one.refusedBy.Has(t.place) {
-		return false
-	}
 	hadTurn := one.group.open[t.name].woken[one.pod.UID] && !t.isNominated[one]
-	return !hadTurn && one.mayGo(t.labels)
+	return one.refusedBy != nil && !hadTurn && one.refusedBy.Has(t.place) && one.mayGo(t.labels)
 }
 
 // next returns the first one of all queues, nil where none is left.

@@ -32,7 +32,7 @@ type Pods struct {
 	added  uint64
 }
 
-// group are pods that ask for the same.
+// group are pods that ask for the same, and are tried or wait for nodes.
 type group struct {
 	asked *cluster.Asked
 	// pods are in their order.
@@ -75,7 +75,8 @@ type opening struct {
 }
 
 type entry struct {
-	pod      *v1.Pod
+	pod *v1.Pod
+	// group is nil for a pod that waits for no node.
 	group    *group
 	priority int32
 	since    uint64
@@ -104,9 +105,6 @@ const attemptRounds = 2
 func (e *entry) isUnderWay(nodes Nodes) bool {
 	return e.refusedBy == nil && e.attempt == nodes.Attempts() && e.rounds <= attemptRounds
 }
-
-// waitsForNone says whether its attempt has ended, and no node refused it: it waits for something else.
-func (e *entry) waitsForNone() bool { return e.refusedBy != nil && e.refusedBy.IsEmpty() }
 
 // mayGo says whether the pod may be on a node by the node's labels and taints. Our filter comes first: that a node was full says
 // nothing of that.
@@ -140,7 +138,7 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	before := p.pods[pod.UID]
-	if before != nil && before.group.asked.Key() == asked.Key() {
+	if before != nil && before.group != nil && before.group.asked.Key() == asked.Key() {
 		before.pod, before.attempt, before.wokenFor, before.refusedBy = pod, attempt, "", nil
 		before.isWokenToEvict, before.turn, before.rounds = false, 0, 0
 		before.isForCardsAlone, before.isAtRest = false, false
@@ -152,8 +150,8 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 		affinity: nodeaffinity.GetRequiredNodeAffinity(pod),
 	}
 	if before != nil {
-		one.since = before.since
-		p.remove(before)
+		one.since, one.doublings = before.since, before.doublings
+		p.leave(before)
 	}
 	one.group = p.groups[asked.Key()]
 	if one.group == nil {
@@ -166,7 +164,8 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
 // the attempt began, and fit now. One that refuses a pod that was woken for it keeps the others like it away as well, as
-// where another pod is nominated: nobody else is woken until it changes again.
+// where another pod is nominated: nobody else is woken until it changes again. A pod that none has refused waits for something
+// else, and takes no part in its group.
 func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -175,6 +174,10 @@ func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string
 		return nil
 	}
 	one.refusedBy, one.rounds = by, 0
+	if by.IsEmpty() {
+		p.leave(one)
+		return nil
+	}
 	var changed []string
 	for node, opening := range one.group.open {
 		switch {
@@ -193,19 +196,24 @@ func (p *Pods) Remove(uid types.UID) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if one := p.pods[uid]; one != nil {
-		p.remove(one)
+		p.leave(one)
+		delete(p.pods, uid)
 	}
 }
 
-func (p *Pods) remove(one *entry) {
-	uid := one.pod.UID
-	delete(p.pods, uid)
-	one.group.remove(one)
-	for _, opening := range one.group.open {
-		delete(opening.woken, uid)
+// leave has a pod be in no group any more.
+func (p *Pods) leave(one *entry) {
+	left := one.group
+	if left == nil {
+		return
 	}
-	if len(one.group.pods) == 0 {
-		delete(p.groups, one.group.asked.Key())
+	one.group = nil
+	left.remove(one)
+	for _, opening := range left.open {
+		delete(opening.woken, one.pod.UID)
+	}
+	if len(left.pods) == 0 {
+		delete(p.groups, left.asked.Key())
 	}
 }
 
