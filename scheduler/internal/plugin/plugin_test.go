@@ -435,3 +435,15 @@ func TestNothingIsPlacedBeforeAllIsRead(t *testing.T) {
 		t.Errorf("PreFilter says %s", code)
 	}
 }
+
+// It may have been refused by what was so before another scheduler placed pods.
+func TestAPodThatWasRefusedWhileTheLeaseGotLostIsTriedOnceItIsHeld(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	pod := podOf("a", 4)
+	b.begin(pod)
+	b.hold = func(context.Context) (uint64, error) { return 0, errors.New("another one binds pods") }
+	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
+	if pods := b.postponed.take(); len(pods) != 1 {
+		t.Errorf("postponed: %v", pods)
+	}
+}

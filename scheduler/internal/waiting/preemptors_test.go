@@ -110,7 +110,7 @@ func (h helpless) HelpsFrom(node string, _ *cluster.Asked, _ int32) (from int32,
 // A round may ask that of some nodes only, and others wait for the answer.
 func TestNobodyAsksWhetherEvictionsHelpThoseWhoWaitForNoNode(t *testing.T) {
 	w := newRefused("a")
-	w.pods.Refused("a", cluster.NamedNodes(nil), w.nodes)
+	w.tryForNothing(pod("a", "16", 10))
 	w.occupied(5)
 	w.pods.Preemptors(helpless{w.nodes, t}, w)
 }
@@ -118,7 +118,7 @@ func TestNobodyAsksWhetherEvictionsHelpThoseWhoWaitForNoNode(t *testing.T) {
 // It is nominated for the node, and waits for a volume that is gone.
 func TestWhoWaitsForNoNodeKeepsNobodyFromEvictingThere(t *testing.T) {
 	w := newRefused("a", "b")
-	w.pods.Refused("b", cluster.NamedNodes(nil), w.nodes)
+	w.tryForNothing(pod("b", "16", 10))
 	w.nominated["b"] = "gpu-1"
 	w.occupied(5)
 	expect(t, "evictions help a", w.preemptors(), "a")

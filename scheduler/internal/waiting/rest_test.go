@@ -46,23 +46,30 @@ func TestAPodWhoseReasonNobodySeesIsWokenAfterEachRefusal(t *testing.T) {
 }
 
 func TestAPodWhoseReasonIsNeverSeenIsWokenEverMoreRarely(t *testing.T) {
-	w := newRefused("a")
-	never := func(*v1.Pod) bool { return false }
-	var after []int
-	for range maxDoublings + 2 {
-		rounds := 1
-		for len(w.unexplained(1, never)) == 0 && rounds < 1000 {
-			rounds++
-		}
-		after = append(after, rounds)
-		w.try(pod("a", "16", 10))
+	for name, try := range map[string]func(*world){
+		"a node refuses it": func(w *world) { w.try(pod("a", "16", 10)) },
+		"no node does":      func(w *world) { w.tryForNothing(pod("a", "16", 10)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRefused()
+			never := func(*v1.Pod) bool { return false }
+			var after []int
+			for range maxDoublings + 2 {
+				try(w)
+				rounds := 1
+				for len(w.unexplained(1, never)) == 0 && rounds < 1000 {
+					rounds++
+				}
+				after = append(after, rounds)
+			}
+			if want := []int{10, 20, 40, 80, 160, 320, 320}; !slices.Equal(after, want) {
+				t.Errorf("woken after %v rounds, not %v", after, want)
+			}
+			w.unexplained(1000, func(*v1.Pod) bool { return true })
+			try(w)
+			expect(t, "its reason has been seen meanwhile", w.unexplained(explainRounds, never), "a")
+		})
 	}
-	if want := []int{10, 20, 40, 80, 160, 320, 320}; !slices.Equal(after, want) {
-		t.Errorf("woken after %v rounds, not %v", after, want)
-	}
-	w.unexplained(1000, func(*v1.Pod) bool { return true })
-	w.try(pod("a", "16", 10))
-	expect(t, "its reason has been seen meanwhile", w.unexplained(explainRounds, never), "a")
 }
 
 func TestAPodWhoseAttemptIsUnderWayNeedsNoReasonYet(t *testing.T) {

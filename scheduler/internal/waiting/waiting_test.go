@@ -67,6 +67,12 @@ func (w *world) try(pod *v1.Pod) bool {
 	return len(refused) == 0
 }
 
+// tryForNothing has the scheduler try a pod that waits for something else than nodes.
+func (w *world) tryForNothing(pod *v1.Pod) {
+	w.begin(pod)
+	w.pods.Refused(pod.UID, cluster.NamedNodes(nil), w.nodes)
+}
+
 // begin has the scheduler begin to try a pod. It returns what the pod asks for, and the number of the attempt.
 func (w *world) begin(pod *v1.Pod) (*cluster.Asked, uint64) {
 	asked, attempt := cluster.Ask(pod, w.nodes.Resources()), w.nodes.Attempt()
@@ -367,4 +373,21 @@ func TestAPodWhoseAttemptFailsByAnErrorKeepsNobodyAway(t *testing.T) {
 	expect(t, "it may be under way", w.change(16))
 	w.rounds(attemptRounds + 1)
 	expect(t, "it is not", w.next(), "a")
+}
+
+func TestAPodThatWaitedForSomethingElseKeepsItsPlaceAmongTheOthers(t *testing.T) {
+	w := newWorld()
+	w.report(0)
+	w.tryForNothing(pod("first", "16", 0))
+	for _, name := range []string{"second", "first"} {
+		w.try(pod(name, "16", 0))
+	}
+	expect(t, "it has waited longest", w.change(16), "first")
+}
+
+func TestNodesThatChangeConcernNobodyWhoWaitsForSomethingElse(t *testing.T) {
+	w := newWorld()
+	w.tryForNothing(elsewhere("a", 0))
+	w.pods.Updated("a", w.Node("gpu-1"), &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "b"}}})
+	expect(t, "a node has room", w.change(16))
 }
