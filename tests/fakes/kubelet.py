@@ -4,6 +4,8 @@ Its device manager follows ``pkg/kubelet/cm/devicemanager`` of Kubernetes 1.36: 
 takes the newest registration, lists a pod that is being admitted without devices, lends an ordinary init
 container's devices to the containers after it, and removes all plugins' sockets when it starts. Then it lists
 nobody, and one pod more with each answer: it hears of them from the API server.
+
+As Kubernetes 1.37 does at bad moments, it refuses an endpoint for ever to which it was connected before.
 """
 
 import asyncio
@@ -97,6 +99,8 @@ class FakeKubelet:
     lists: list[int] = field(default_factory=list)
     """Bytes of each list that came."""
     registrations: int = 0
+    endpoints: set[str] = field(default_factory=set)
+    """Those of all registrations since its start."""
     pods: dict[PodName, Admitted] = field(default_factory=dict)
     busy: int = 0
     deaf: bool = False
@@ -135,6 +139,7 @@ class FakeKubelet:
 
     async def start(self) -> None:
         self.unheard = [*self.pods]
+        self.endpoints.clear()
         self.device_plugins.mkdir(exist_ok=True)
         for socket in self.device_plugins.glob("*.sock*"):
             socket.unlink()
@@ -175,6 +180,11 @@ class FakeKubelet:
     async def _register(self, request: api.RegisterRequest, context: Any) -> api.Empty:
         if self.refuse:
             await context.abort(grpc.StatusCode.UNKNOWN, self.refuse)
+        if request.endpoint in self.endpoints:
+            await context.abort(
+                grpc.StatusCode.UNKNOWN, f"device plugin already connected: {request.endpoint}"
+            )
+        self.endpoints.add(request.endpoint)
         socket = self.device_plugins / request.endpoint
         channel = grpc.aio.insecure_channel(f"unix://{socket}", options=_OWN_CONNECTION)
         async with asyncio.timeout(30):

@@ -2,6 +2,8 @@
 
 import asyncio
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -68,7 +70,7 @@ class PluginServer:
         server.add_generic_rpc_handlers((self._handler,))
         # gRPC unlinks the path that it was given when it stops, whoever has a socket there by then. So it is
         # given another one, and the socket is moved to where the kubelet looks for it.
-        own = self.socket.with_name(f".gpushare-{secrets.token_hex(4)}")
+        own = self._new_path()
         try:
             server.add_insecure_port(f"unix://{own}")
         except RuntimeError as error:
@@ -77,6 +79,24 @@ class PluginServer:
         await server.start()
         self._server, self._inode = server, own.stat().st_ino
         own.rename(self.socket)
+
+    @contextmanager
+    def new_endpoint(self) -> Iterator[str]:
+        """Gives the socket a second name, for one registration. Raises ``OSError``.
+
+        The kubelet of Kubernetes 1.37 tells connections of a resource apart by the names of their sockets. If one
+        ends while the next one of the same name begins, the kubelet forgets that it is connected to the next one,
+        and refuses that name from then on. Source: ``runClient`` and ``PluginConnected`` of its device manager.
+        """
+        endpoint = self._new_path()
+        endpoint.hardlink_to(self.socket)
+        try:
+            yield endpoint.name
+        finally:
+            endpoint.unlink(missing_ok=True)
+
+    def _new_path(self) -> Path:
+        return self.socket.with_name(f".gpushare-{secrets.token_hex(4)}")
 
     async def stop(self) -> None:
         """Leaves no socket of its own behind, and another plugin's alone."""

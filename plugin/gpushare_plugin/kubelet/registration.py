@@ -109,14 +109,15 @@ class Registrar:
                 response_deserializer=api.Empty.FromString,
             )
             before = self._stream.opened
-            await register(self._request(), timeout=REGISTER_TIMEOUT)
+            with self._server.new_endpoint() as endpoint:  # the kubelet connects to it before it answers
+                await register(self._request(endpoint), timeout=REGISTER_TIMEOUT)
         async with asyncio.timeout(STREAM_TIMEOUT):  # it may have ended by now: that is a loss to notice
             await self._wait_until(lambda: self._stream.opened > before)
 
-    def _request(self) -> api.RegisterRequest:
+    def _request(self, endpoint: str) -> api.RegisterRequest:
         return api.RegisterRequest(
             version=API_VERSION,
-            endpoint=self._server.socket.name,
+            endpoint=endpoint,
             resource_name=self._resource,
             options=api.DevicePluginOptions(get_preferred_allocation_available=True),
         )

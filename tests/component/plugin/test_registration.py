@@ -26,11 +26,7 @@ async def test_it_offers_every_unit_and_the_choice_among_them(node: Node) -> Non
     kubelet = node.kubelet
     assert kubelet.plugin
     request = kubelet.plugin.request
-    assert (request.version, request.endpoint, request.resource_name) == (
-        "v1beta1",
-        "gpushare-gpushare.io-memory.sock",
-        "gpushare.io/memory",
-    )
+    assert (request.version, request.resource_name) == ("v1beta1", "gpushare.io/memory")
     assert request.options.get_preferred_allocation_available
     assert list(kubelet.devices.values()) == ["Healthy"] * 32
     assert kubelet.lists == [32 * 16]
