@@ -305,6 +305,16 @@ _OF_THE_KUBELET = (
         states=(_state(OLDEST.minor, FeatureStage.STABLE, "v1beta1"),),
     ),
     KubernetesFeature(
+        name="Several connections for a resource",
+        used_by="plugin",
+        purpose="plugins of two policies may be connected at once while a node moves from one to the other;"
+        " the kubelet tells them apart by their sockets' names, so the plugin registers each time under a new"
+        " name",
+        states=(_state(37, FeatureStage.STABLE),),
+        where_missing="the newest registration counts; when an older plugin leaves, the kubelet disconnects"
+        " the newest, which registers again",
+    ),
+    KubernetesFeature(
         name="DevicePluginCDIDevices",
         used_by="plugin, with `injection: CDI`",
         purpose="the plugin names CDI devices instead of paths",

@@ -141,8 +141,9 @@ class FakeKubelet:
         self.unheard = [*self.pods]
         self.endpoints.clear()
         self.device_plugins.mkdir(exist_ok=True)
-        for socket in self.device_plugins.glob("*.sock*"):
-            socket.unlink()
+        for path in self.device_plugins.iterdir():
+            if path.is_socket():
+                path.unlink(missing_ok=True)
         self._registration_server = await _serve(
             self.device_plugins / "kubelet.sock",
             "v1beta1.Registration",

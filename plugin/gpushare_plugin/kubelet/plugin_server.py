@@ -84,9 +84,10 @@ class PluginServer:
     def new_endpoint(self) -> Iterator[str]:
         """Gives the socket a second name, for one registration. Raises ``OSError``.
 
-        The kubelet of Kubernetes 1.37 tells connections of a resource apart by the names of their sockets. If one
-        ends while the next one of the same name begins, the kubelet forgets that it is connected to the next one,
-        and refuses that name from then on. Source: ``runClient`` and ``PluginConnected`` of its device manager.
+        The kubelet of Kubernetes 1.37 tells connections of a resource apart by the names of their sockets. If
+        one ends while the next one of the same name begins, the kubelet forgets that it is connected to the
+        next one, and refuses that name from then on. It takes no second connection of a name that it is
+        connected to, either. Source: ``runClient`` and ``PluginConnected`` of its device manager.
         """
         endpoint = self._new_path()
         endpoint.hardlink_to(self.socket)

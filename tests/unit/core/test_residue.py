@@ -149,6 +149,7 @@ def test_labels_in_the_words_of_a_dialect_are_ours_where_that_is_recorded() -> N
         (HostFile("etc/kubernetes/manifests/kube-scheduler.yaml", mentions_us=True), True),
         (HostFile("etc/kubernetes/manifests/kube-scheduler.yaml"), False),
         (HostFile("var/lib/kubelet/device-plugins/gpushare-gpushare.io-memory.sock"), True),
+        (HostFile("var/lib/kubelet/device-plugins/.gpushare-01234567"), True),
         (HostFile("var/lib/gpushare/isolation/limits/0123456789abcdef0123456789abcdef"), True),
         (HostFile("var/lib/gpushare/isolation/libgpushare-cuda.so"), True),
         (HostFile("var/lib/gpushare/isolation"), False),
