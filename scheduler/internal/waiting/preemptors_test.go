@@ -107,16 +107,16 @@ func (h helpless) HelpsFrom(node string, _ *cluster.Asked, _ int32) (from int32,
 	return 0, false
 }
 
-// A round may ask that of some nodes only, and others wait for the answer.
-func TestNobodyAsksWhetherEvictionsHelpThoseWhoWaitForNoNode(t *testing.T) {
+// A round asks that of a limited number of nodes only, and other pods wait for the answer.
+func TestNobodyAsksWhetherEvictionsHelpPodsThatWaitForNoNode(t *testing.T) {
 	w := newRefused("a")
 	w.tryForNothing(pod("a", "16", 10))
 	w.occupied(5)
 	w.pods.Preemptors(helpless{w.nodes, t}, w)
 }
 
-// It is nominated for the node, and waits for a volume that is gone.
-func TestWhoWaitsForNoNodeKeepsNobodyFromEvictingThere(t *testing.T) {
+// The pod is nominated for the node, and waits for a volume that is gone.
+func TestANominatedPodThatWaitsForNoNodeKeepsNobodyFromEvictingOnItsNode(t *testing.T) {
 	w := newRefused("a", "b")
 	w.tryForNothing(pod("b", "16", 10))
 	w.nominated["b"] = "gpu-1"

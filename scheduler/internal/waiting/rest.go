@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back. After as many
-	// rounds again the waker looks for it anew.
+	// explainRounds is for how many rounds the reason of a refusal may be under way to the API server and back. The waker looks
+	// for the reason again whenever as many rounds are over.
 	explainRounds = 10
 	// maxDoublings keeps a pod from being woken sooner than the scheduler tries each pod anyway, every five minutes.
 	maxDoublings = 5
@@ -20,14 +20,14 @@ const (
 // until they are woken. With each pod that is bound, changed or gone, it looks at each of the others that wait.
 //
 // At rest is who was refused by us alone, once the API server shows why. Woken are:
-//   - who has been at rest for long;
+//   - a pod that has been at rest for long;
 //   - a pod of which nobody can see why it waits. The scheduler writes the reason once after an attempt, and does not repeat a
-//     write that failed. A scheduler that has just stopped leading may write an error over it;
+//     write that failed. A scheduler that has just stopped leading may write an error over the reason;
 //   - a nominated pod: the scheduler drops what wakes it while others are evicted for it, and no event says what those free
 //     besides cards.
 //
-// The last two are woken each time twice as late: where no status can be written, that concerns all pods that wait, and new pods
-// would queue behind their attempts.
+// Pods of the last two kinds are woken each time after twice as long: where no status can be written, that concerns all pods that
+// wait, and new pods would queue behind their attempts.
 func (p *Pods) Rest(scheduler Scheduler) (woken, resting []*v1.Pod) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -97,8 +97,8 @@ func TestAPodThatWeAloneRefusedIsAtRestOnceItsReasonIsSeen(t *testing.T) {
 	expect(t, "its reason is seen", resting, "a")
 }
 
-// A scheduler that leads no more may write its last error late.
-func TestAPodIsWokenWhoseReasonIsOverwrittenAfterItWasSeen(t *testing.T) {
+// A scheduler that has stopped leading may write its last error late.
+func TestAPodWhoseReasonIsOverwrittenAfterItWasSeenIsWoken(t *testing.T) {
 	w := newRefusedAlone("a")
 	w.try(pod("b", "16", 10)) // others refuse it as well
 	isShown := true

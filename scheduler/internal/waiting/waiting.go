@@ -32,7 +32,7 @@ type Pods struct {
 	added  uint64
 }
 
-// group are pods that ask for the same, and are tried or wait for nodes.
+// group are pods that ask for the same, and that are being tried or wait for nodes.
 type group struct {
 	asked *cluster.Asked
 	// pods are in their order.
@@ -164,13 +164,13 @@ func (p *Pods) Add(pod *v1.Pod, asked *cluster.Asked, attempt uint64) {
 
 // Refused says which nodes refused a pod in its attempt, which has ended. It returns those of them that have changed since
 // the attempt began, and fit now. One that refuses a pod that was woken for it keeps the others like it away as well, as
-// where another pod is nominated: nobody else is woken until it changes again. A pod that none has refused waits for something
-// else, and takes no part in its group.
+// where another pod is nominated: nobody else is woken until it changes again. A pod that no node has refused waits for
+// something else, and leaves its group.
 func (p *Pods) Refused(uid types.UID, by *cluster.NodeSet, nodes Nodes) []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	one := p.pods[uid]
-	if one == nil {
+	if one == nil || one.group == nil { // the pod's attempt has ended already
 		return nil
 	}
 	one.refusedBy, one.rounds = by, 0
@@ -201,7 +201,7 @@ func (p *Pods) Remove(uid types.UID) {
 	}
 }
 
-// leave has a pod be in no group any more.
+// leave takes a pod out of its group.
 func (p *Pods) leave(one *entry) {
 	left := one.group
 	if left == nil {

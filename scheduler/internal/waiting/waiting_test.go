@@ -385,6 +385,15 @@ func TestAPodThatWaitedForSomethingElseKeepsItsPlaceAmongTheOthers(t *testing.T)
 	expect(t, "it has waited longest", w.change(16), "first")
 }
 
+func TestAnAttemptEndsOnce(t *testing.T) {
+	w := newRefused()
+	w.tryForNothing(pod("a", "16", 0))
+	if changed := w.pods.Refused("a", cluster.NamedNodes([]string{"gpu-1"}), w.nodes); len(changed) > 0 {
+		t.Errorf("changed: %v", changed)
+	}
+	expect(t, "it waits for no node", w.change(16))
+}
+
 func TestNodesThatChangeConcernNobodyWhoWaitsForSomethingElse(t *testing.T) {
 	w := newWorld()
 	w.tryForNothing(elsewhere("a", 0))
