@@ -77,6 +77,8 @@ type Config struct {
 	TakeOver func(ctx context.Context) error
 	// Taken is told that the Lease is held after Hold has refused somebody.
 	Taken func()
+	// IsAwaited says whether somebody whom Hold has refused still waits. It must not call methods of the Lease.
+	IsAwaited func() bool
 }
 
 // Lease is the Lease, and whether it is held. Run works on it; the other methods may be called from several goroutines.
@@ -301,10 +303,10 @@ func (l *Lease) ended(err error) time.Duration {
 	return l.Timing.Renew
 }
 
-// isNeeded says whether the Lease is to be held: while it is used, and until those are told whom Hold has refused.
+// isNeeded says whether the Lease has to be held: while it is used, and while somebody waits whom Hold has refused.
 func (l *Lease) isNeeded() bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	isUsed := l.isUsed && l.Clock.Steady()-l.lastUse < l.Timing.Idle
-	return l.underWay > 0 || !l.isStopping && (isUsed || l.hasRefused)
+	return l.underWay > 0 || !l.isStopping && (isUsed || l.hasRefused && l.IsAwaited())
 }

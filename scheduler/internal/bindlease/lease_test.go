@@ -99,6 +99,8 @@ type desk struct {
 	now   time.Duration
 	reads int
 	taken int
+	// isGone says that nobody waits for the Lease any more.
+	isGone bool
 	// read is what reading what is bound answers.
 	read error
 }
@@ -108,9 +110,10 @@ func newDesk(t *testing.T, server *server, identity string) *desk {
 	d := &desk{t: t, now: time.Hour}
 	d.Lease = New(Config{
 		Client: server, Identity: identity, Timing: RealTiming(),
-		Clock:    Clock{func() time.Duration { return d.now }, func() time.Time { return time.Unix(0, 0).Add(d.now) }},
-		TakeOver: func(context.Context) error { d.reads++; return d.read },
-		Taken:    func() { d.taken++ },
+		Clock:     Clock{func() time.Duration { return d.now }, func() time.Time { return time.Unix(0, 0).Add(d.now) }},
+		TakeOver:  func(context.Context) error { d.reads++; return d.read },
+		Taken:     func() { d.taken++ },
+		IsAwaited: func() bool { return !d.isGone },
 	})
 	return d
 }
@@ -396,7 +399,7 @@ func TestWhoWasRefusedIsToldThatItIsTaken(t *testing.T) {
 }
 
 // The scheduler may not ask again by itself.
-func TestWhoWasRefusedIsToldThatItIsTakenHoweverLateThatIs(t *testing.T) {
+func TestWhoWasRefusedIsToldHoweverLateTheLeaseIsTaken(t *testing.T) {
 	server := &server{}
 	server.write(heldBy("x"))
 	d := newDesk(t, server, "a")
@@ -409,5 +412,19 @@ func TestWhoWasRefusedIsToldThatItIsTakenHoweverLateThatIs(t *testing.T) {
 	}
 	if err := d.tick(); err != nil || server.holder() != "" {
 		t.Errorf("error %v: nobody uses it, and %q holds it", err, server.holder())
+	}
+}
+
+func TestTheLeaseIsLeftToOthersOnceThoseAreGoneWhoWereRefused(t *testing.T) {
+	server := &server{}
+	server.write(heldBy("x"))
+	d := newDesk(t, server, "a")
+	if _, err := d.take(); err == nil {
+		t.Fatal("held by two")
+	}
+	d.isGone = true
+	d.now += d.Timing.Idle + d.Timing.Duration
+	if err := d.tick(); err != nil || server.holder() != "x" {
+		t.Errorf("error %v, and %q holds it", err, server.holder())
 	}
 }

@@ -76,6 +76,7 @@ func TestWhoHasWaitedInVainIsToldThatItIsTaken(t *testing.T) {
 		lease := New(Config{
 			Client: client, Identity: "a", Timing: RealTiming(), Clock: goClock(),
 			TakeOver: func(context.Context) error { return nil }, Taken: func() { told = true },
+			IsAwaited: func() bool { return false },
 		})
 		run(t, lease)
 		if _, err := lease.Hold(context.Background()); err == nil {

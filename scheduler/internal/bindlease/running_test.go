@@ -32,6 +32,7 @@ func newRunning(t *testing.T, server *server, identity string) *Lease {
 	lease := New(Config{
 		Client: server, Identity: identity, Timing: RealTiming(), Clock: goClock(),
 		TakeOver: func(context.Context) error { return nil }, Taken: func() {},
+		IsAwaited: func() bool { return false },
 	})
 	run(t, lease)
 	return lease
@@ -94,6 +95,7 @@ func TestHoldWaitsOnceForAnAnswer(t *testing.T) {
 		lease := New(Config{
 			Client: client, Identity: "a", Timing: timing, Clock: goClock(),
 			TakeOver: func(context.Context) error { return nil }, Taken: func() {},
+			IsAwaited: func() bool { return false },
 		})
 		run(t, lease)
 		t.Cleanup(func() { close(client.end) })

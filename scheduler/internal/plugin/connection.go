@@ -99,12 +99,13 @@ func leaseClient(config *rest.Config, namespace string) (bindlease.Client, error
 func (c *core) newLease(ctx context.Context) *bindlease.Lease {
 	host, _ := os.Hostname()
 	return bindlease.New(bindlease.Config{
-		Client:   c.api.leases,
-		Identity: host + "_" + string(uuid.NewUUID()),
-		Timing:   c.api.timing,
-		Clock:    c.api.clock,
-		TakeOver: c.takeOver,
-		Taken:    func() { c.activate(ctx, c.postponed.take()) },
+		Client:    c.api.leases,
+		Identity:  host + "_" + string(uuid.NewUUID()),
+		Timing:    c.api.timing,
+		Clock:     c.api.clock,
+		TakeOver:  c.takeOver,
+		Taken:     func() { c.activate(ctx, c.postponed.take()) },
+		IsAwaited: func() bool { return !c.postponed.isEmpty() },
 	})
 }
 

@@ -35,6 +35,12 @@ func (s *podSet) remove(uid types.UID) bool {
 	return was
 }
 
+func (s *podSet) isEmpty() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.pods) == 0
+}
+
 // take returns all of them, and forgets them.
 func (s *podSet) take() []*v1.Pod {
 	s.mutex.Lock()
