@@ -285,6 +285,6 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
 
 
 def _is_our_socket(name: str) -> bool:
-    """A socket has a hidden name until it is served, and one during each registration: a killed plugin may
-    leave either."""
+    """A socket has a hidden name until it is served, and another one during each registration: a plugin that
+    was killed may leave either."""
     return name.startswith(".gpushare-") or (name.startswith("gpushare-") and name.endswith(".sock"))

@@ -115,7 +115,7 @@ def test_nodes_have_their_units_back_however_often_somebody_removes_the_plugins_
 
 
 def sockets(cluster: LocalCluster, node: str) -> list[Path]:
-    """Those of plugins, under the names that stay."""
+    """The sockets of plugins, under their lasting names."""
     return [*cluster.node_path(node, "/var/lib/kubelet/device-plugins").glob("gpushare-*.sock")]
 
 

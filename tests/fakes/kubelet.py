@@ -5,7 +5,7 @@ takes the newest registration, lists a pod that is being admitted without device
 container's devices to the containers after it, and removes all plugins' sockets when it starts. Then it lists
 nobody, and one pod more with each answer: it hears of them from the API server.
 
-As Kubernetes 1.37 does at bad moments, it refuses an endpoint for ever to which it was connected before.
+Like Kubernetes 1.37 at bad moments, it refuses for ever an endpoint to which it was connected before.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class FakeKubelet:
     """Bytes of each list that came."""
     registrations: int = 0
     endpoints: set[str] = field(default_factory=set)
-    """Those of all registrations since its start."""
+    """The endpoints of all registrations since the start."""
     pods: dict[PodName, Admitted] = field(default_factory=dict)
     busy: int = 0
     deaf: bool = False

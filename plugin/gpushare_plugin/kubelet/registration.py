@@ -109,7 +109,7 @@ class Registrar:
                 response_deserializer=api.Empty.FromString,
             )
             before = self._stream.opened
-            with self._server.new_endpoint() as endpoint:  # the kubelet connects to it before it answers
+            with self._server.new_endpoint() as endpoint:  # the kubelet connects to it before answering
                 await register(self._request(endpoint), timeout=REGISTER_TIMEOUT)
         async with asyncio.timeout(STREAM_TIMEOUT):  # it may have ended by now: that is a loss to notice
             await self._wait_until(lambda: self._stream.opened > before)

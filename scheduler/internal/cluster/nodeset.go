@@ -64,7 +64,7 @@ func (s *NodeSet) Has(place Place) bool {
 	return s.bits[place.number/64]>>(place.number%64)&1 == 1
 }
 
-// IsEmpty says whether the pod waits for no node, whichever comes later.
+// IsEmpty says whether the pod waits for no node, not even for one that comes later.
 func (s *NodeSet) IsEmpty() bool { return s.names != nil && len(s.names) == 0 }
 
 // numbers are those of nodes. A number that is free is used again, so that the greatest does not grow for ever.

@@ -30,7 +30,6 @@ import (
 	"gpushare.io/scheduler/internal/inspection"
 	"gpushare.io/scheduler/internal/metrics"
 	"gpushare.io/scheduler/internal/pauses"
-	"gpushare.io/scheduler/internal/podapi"
 	"gpushare.io/scheduler/internal/sharenode"
 	"gpushare.io/scheduler/internal/sharenodes"
 	"gpushare.io/scheduler/internal/waiting"
@@ -62,12 +61,12 @@ type core struct {
 
 	// hasBegun is true once they have all said so.
 	hasBegun atomic.Bool
-	// postponed are pods that were not tried because another one may be binding. The scheduler would try each of them again
-	// in its own time, unless it is nominated; they are tried as soon as that is over.
+	// postponed are pods that were not tried because another scheduler may be binding pods. The scheduler tries those that are
+	// not nominated again in its own time. All of them are tried as soon as the Lease is held.
 	postponed podSet
 	// resting are those about which the scheduler is to ask the gate now.
 	resting podSet
-	// soon are those that the next tick has tried.
+	// soon are the pods that the next tick has tried, once all is read.
 	soon podSet
 	// handle is that of the first profile.
 	handle fwk.Handle
@@ -333,12 +332,9 @@ var errNotSynced = errors.New("pods and GPUShareNodes are not read yet: the sche
 // named are all resources that may be ours: which of them are is not known before all GPUShareNodes are read.
 var named = dialects.Resources(func(string) bool { return true })
 
-// ready returns an error for a pod that asks for cards until pods and GPUShareNodes are read.
-func (c *core) ready(pod *v1.Pod) error {
-	if c.hasBegun.Load() || !podapi.AsksForAny(pod, named) {
-		return nil
-	}
-	if !c.isSynced() {
+// ready returns an error until pods and GPUShareNodes are read.
+func (c *core) ready() error {
+	if !c.hasBegun.Load() && !c.isSynced() {
 		return errNotSynced
 	}
 	c.hasBegun.Store(true)

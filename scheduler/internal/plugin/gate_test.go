@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +173,26 @@ func TestAPodThatNoNodeCouldTakeIsTriedOnceItsResourceIsOursNoMore(t *testing.T)
 	})
 }
 
+// We alone have refused the pod, so it would be at rest soon. Our gate hears no events of the plugins that refuse it now.
+func TestAPodIsNotAtRestOnceItsResourceIsOursNoMore(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		const card = "nvidia.com/gpu"
+		full := node("gpu-1", 1, "uid-x", 0, 16)
+		full.Resources = []cards.Resource{{Name: card, Class: cards.Whole}}
+		w := newWorld(t, full)
+		w.create("a", 0, func(pod *v1.Pod) {
+			amounts := pod.Spec.Containers[0].Resources.Limits // and Requests
+			amounts[card] = resource.MustParse("1")
+		})
+		w.waitRefused("a")
+		w.factory.core.dropShareNode("gpu-1")
+		w.eventually("others refuse it", func() bool { return strings.Contains(w.message("a"), "Insufficient "+card) })
+		time.Sleep(20 * tickTime)
+		w.changeNode("gpu-1", func(node *v1.Node) { node.Status.Allocatable[card] = resource.MustParse("1") })
+		w.waitBound("a")
+	})
+}
+
 func TestAPodThatAsksForAnotherResourceStaysAtRestMeanwhile(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWorld(t, node("gpu-1", 1, "uid-x", 0, 16))
@@ -198,7 +219,7 @@ func TestAPodAtRestIsWokenWhereAnotherIsNominatedNoMore(t *testing.T) {
 		t.Run(name, virtually(func(t *testing.T) {
 			w := newWorld(t, node("gpu-1", 1))
 			w.create("important", 16, priority(10), func(pod *v1.Pod) {
-				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/not-yet"}} // or it loses its nomination
+				pod.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "example.com/not-yet"}} // otherwise it loses its nomination
 			})
 			w.waitSeen("important", true)
 			w.change("important", func(pod *v1.Pod) { pod.Status.NominatedNodeName = "gpu-1" })

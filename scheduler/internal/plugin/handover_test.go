@@ -242,7 +242,7 @@ func TestAPodThatIsRejectedBeforeItsBindingIsAnswered(t *testing.T) {
 	})
 }
 
-// Its victim ends late, and other would be cheaper to evict now.
+// The pod's victim ends late, and the pod other would be cheaper to evict now.
 func TestTheNextLeaderKeepsTheNodeOfANominatedPodUntilItMayBind(t *testing.T) {
 	for why, before := range map[string]func(s *server, next *core){
 		"takes over in": func(*server, *core) {},
@@ -272,8 +272,48 @@ func TestTheNextLeaderKeepsTheNodeOfANominatedPodUntilItMayBind(t *testing.T) {
 	}
 }
 
-// oversleep has a leader be stopped for a time in its first attempt, once it holds the Lease. Shortly after it has woken, its watches
-// show what has happened.
+// This scheduler cannot place the pod yet, and others can.
+func TestTheNextLeaderLeavesTheLeaseToOthersUntilAllIsRead(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		w, _ := newEvicted(t)
+		next := w.start(node("gpu-1", 1, "uid-low", 0, 10))
+		w.kill()
+		w.leases.release()
+		next.factory.core.synced = append(next.factory.core.synced, func() bool { return false })
+		next.lead()
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(tickTime / 10) {
+			if holder := w.leases.holder(); holder != "" {
+				t.Fatalf("%s holds the Lease", holder)
+			}
+		}
+		if attempts := next.attempts.of("important"); attempts > 3 {
+			t.Errorf("%d attempts", attempts)
+		}
+	})
+}
+
+func TestASchedulerWhosePodsAreGoneLeavesTheLeaseToOthers(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s := newServer(t)
+		s.leases.hold("extender-1_x", 300)
+		w := s.start(node("gpu-1", 1))
+		w.lead()
+		s.create("a", 4)
+		s.waitRefused("a")
+		s.delete("a")
+		w.waitSeen("a", false)
+		time.Sleep(2 * s.timing.Idle)
+		s.leases.release()
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(s.timing.Renew / 4) {
+			if holder := s.leases.holder(); holder != "" {
+				t.Fatalf("%s holds the Lease", holder)
+			}
+		}
+	})
+}
+
+// oversleep stops a leader for a time within its first attempt, once it holds the Lease. Shortly after it has woken, show has its
+// watches show what has happened.
 func (w *world) oversleep(duration time.Duration, show func()) {
 	core := w.factory.core
 	hold := core.hold

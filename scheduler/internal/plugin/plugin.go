@@ -53,16 +53,18 @@ func (p *Plugin) Name() string { return Name }
 func (p *Plugin) PreFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo,
 ) (*fwk.PreFilterResult, *fwk.Status) {
-	if err := p.ready(pod); err != nil {
+	if !podapi.AsksForAny(pod, named) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if err := p.ready(); err != nil {
+		p.soon.add(pod)
 		return nil, p.postpone(state, pod, named, err)
 	}
 	resources := p.cluster.Resources()
-	// A bound pod has its units. With InPlacePodVerticalScalingSchedulerPreemption it is tried for more CPU or memory.
-	if pod.Spec.NodeName != "" || !podapi.AsksForAny(pod, resources) {
-		return nil, fwk.NewStatus(fwk.Skip)
-	}
 	asked := cluster.Ask(pod, resources)
-	if len(asked.Parts) == 0 {
+	// A bound pod has its units. With InPlacePodVerticalScalingSchedulerPreemption it is tried for more CPU or memory.
+	if pod.Spec.NodeName != "" || len(asked.Parts) == 0 {
+		p.waitsNoMore(pod.UID) // its resource may have been ours when it was refused
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if refusal := unservable(pod, asked); refusal != nil {
@@ -74,16 +76,16 @@ func (p *Plugin) PreFilter(
 	}
 	holding, err := p.hold(ctx)
 	if err != nil {
+		p.postponed.add(pod)
 		return nil, p.postpone(state, pod, resources, err)
 	}
 	state.Write(stateKey, p.attempt(pod, asked, holding))
 	return nil, nil
 }
 
-// postpone has a pod tried as soon as it may be placed, and returns why it may not be now. After an error the scheduler keeps no
+// postpone ends an attempt of a pod that may not be placed now, and returns why it may not. After an error the scheduler keeps no
 // node for the pod any more, and would evict others for it elsewhere. So a nominated pod is refused: PostFilter keeps its node.
 func (p *Plugin) postpone(state fwk.CycleState, pod *v1.Pod, resources []cards.Resource, why error) *fwk.Status {
-	p.postponed.add(pod)
 	if (schedulersView{p.core}).NominatedNode(pod) == "" {
 		p.forgetUnlessPending(pod)
 		return fwk.AsStatus(why)

@@ -436,7 +436,7 @@ func TestNothingIsPlacedBeforeAllIsRead(t *testing.T) {
 	}
 }
 
-// It may have been refused by what was so before another scheduler placed pods.
+// The refusal may be out of date: another scheduler may have placed pods since.
 func TestAPodThatWasRefusedWhileTheLeaseGotLostIsTriedOnceItIsHeld(t *testing.T) {
 	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
 	pod := podOf("a", 4)
@@ -444,6 +444,30 @@ func TestAPodThatWasRefusedWhileTheLeaseGotLostIsTriedOnceItIsHeld(t *testing.T)
 	b.hold = func(context.Context) (uint64, error) { return 0, errors.New("another one binds pods") }
 	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
 	if pods := b.postponed.take(); len(pods) != 1 {
+		t.Errorf("postponed: %v", pods)
+	}
+}
+
+func TestAPodIsTriedAlsoIfTheLeaseIsTakenRightAfterItsRefusal(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	pod, tried := podOf("a", 4), []*v1.Pod(nil)
+	b.begin(pod)
+	b.hold = func(context.Context) (uint64, error) {
+		tried = b.postponed.take() // as when the Lease is taken
+		return 0, errors.New("another one binds pods")
+	}
+	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
+	if len(tried) != 1 {
+		t.Errorf("tried: %v", tried)
+	}
+}
+
+func TestAPodThatWasRefusedIsNotTriedOnceMoreWhenTheLeaseIsTaken(t *testing.T) {
+	b := newBench(t, node("gpu-1", 1, "uid-x", 0, 16))
+	pod := podOf("a", 4)
+	b.begin(pod)
+	b.PostFilter(context.Background(), b.state, pod, framework.NewDefaultNodeToStatus())
+	if pods := b.postponed.take(); len(pods) > 0 {
 		t.Errorf("postponed: %v", pods)
 	}
 }

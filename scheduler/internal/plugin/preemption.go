@@ -27,7 +27,7 @@ import (
 
 // PostFilter keeps the scheduler from evicting pods where that is of no use: for a pod that no node takes, and for one
 // that waits on its node until the kubelet has released what evicted pods had. Those are gone from the API by then,
-// and the scheduler would look for others. Nor does anybody have to go while another scheduler may be placing pods.
+// and the scheduler would look for others. Nobody is evicted either while another scheduler may be placing pods.
 func (p *Plugin) PostFilter(
 	ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes fwk.NodeToStatusReader,
 ) (*fwk.PostFilterResult, *fwk.Status) {
@@ -40,7 +40,7 @@ func (p *Plugin) PostFilter(
 	if own.isUnservable { // no node is kept for it any more
 		return keptNowhere(), fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
-	if !p.isStillHeld(ctx, own, pod) { // nobody is evicted, and a node that is kept for the pod stays so
+	if !p.isStillHeld(ctx, own, pod) { // nobody is evicted, and a nominated pod keeps its node
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 	}
 	own.reword(nodes)
@@ -49,16 +49,21 @@ func (p *Plugin) PostFilter(
 }
 
 // isStillHeld says whether the Lease has been held since the attempt began. If it has not, another scheduler may have placed pods
-// since, and the pod is tried again.
+// since, and the pod is tried again. Before all is read, nobody asks for the Lease: others can place pods meanwhile.
 func (p *Plugin) isStillHeld(ctx context.Context, own *podState, pod *v1.Pod) bool {
+	if !p.hasBegun.Load() {
+		return false
+	}
+	p.postponed.add(pod) // first: the Lease may be taken right after Hold has refused the pod
 	holding, err := p.hold(ctx)
-	switch {
-	case err != nil:
-		p.postponed.add(pod)
-	case holding != own.holding:
+	if err != nil {
+		return false
+	}
+	p.postponed.remove(pod.UID)
+	if holding != own.holding {
 		p.soon.add(pod)
 	}
-	return err == nil && holding == own.holding
+	return holding == own.holding
 }
 
 // keep decides which node is kept for a pod, and where the scheduler tries evictions for it.
@@ -97,8 +102,8 @@ func waitsFor(node string) (*fwk.PostFilterResult, *fwk.Status) {
 		"the pod waits until its node has released the units of pods that are gone")
 }
 
-// refused has the pod wait for the nodes where we have refused it, and for those that come later. Where others alone refuse it, it
-// waits for none: they wake it.
+// refused has the pod wait for the nodes where we have refused it, and for nodes that come later. A pod that other plugins alone
+// have refused waits for no node: those plugins wake it.
 func (p *Plugin) refused(own *podState, pod *v1.Pod, nodes fwk.NodeToStatusReader) {
 	refused := own.refused.nodes()
 	by := cluster.NamedNodes(refused)

@@ -79,8 +79,8 @@ func TestWhoWaitsForSomethingElseIsNotWokenByReports(t *testing.T) {
 	}
 }
 
-// What others refuse there, they say themselves: their events are the scheduler's.
-func TestWhomOthersAloneRefuseIsNotWokenByNewNodes(t *testing.T) {
+// The plugins that refuse the pod wake it by events of their own.
+func TestAPodThatOtherPluginsAloneRefuseIsNotWokenByNewNodes(t *testing.T) {
 	for name, change := range map[string]func(*v1.Pod){
 		"processors": requestsCPU("100"), "a label": elsewhereOnly, "no node may take it": twoResources,
 	} {
@@ -410,12 +410,12 @@ func TestWhoseReasonIsNotWrittenIsTriedAgain(t *testing.T) {
 	})
 }
 
-// twoResources has a container ask for units and for a card: the kubelet would give it one of them only.
+// twoResources has a container ask for units and for a card: the kubelet would give the container only one of the two.
 func twoResources(pod *v1.Pod) {
 	pod.Spec.Containers[0].Resources.Limits["gpushare.io/card"] = resource.MustParse("1")
 }
 
-// A scheduler that led until now, and was stopped for a while, tries the pod by what it knew, and writes that it failed.
+// A scheduler that led before, and was stopped for a while, tries the pod by what it knew then, and writes that the attempt failed.
 func TestAPodWhoseReasonAnotherSchedulerOverwritesIsTriedAgain(t *testing.T) {
 	for name, change := range map[string]func(*v1.Pod){
 		"no card is free": func(*v1.Pod) {}, "other plugins refuse it": elsewhereOnly, "no node may take it": twoResources,
@@ -437,7 +437,7 @@ func TestAPodWhoseReasonAnotherSchedulerOverwritesIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Its node is kept from others until then.
+// Until then its node is kept from other pods.
 func TestAPodThatOtherPluginsRefuseLosesItsNomination(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		w := newWorld(t, node("gpu-1", 1))

@@ -88,7 +88,10 @@ func (w *waker) tick(core *core) {
 	w.mutex.Unlock()
 	core.cluster.Expire()
 	core.pauses.Tick()
-	pods := core.soon.take()
+	var pods []*v1.Pod
+	if core.isSynced() {
+		pods = core.soon.take()
+	}
 	for node := range recent {
 		w.waiting.Changed(node, core.cluster)
 		pods = append(pods, core.disappointed(node)...)
