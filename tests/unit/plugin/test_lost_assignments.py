@@ -321,6 +321,27 @@ def test_the_record_of_a_static_pod_whose_mirror_is_another_one(
     assert left(found, LISTED, replace(now, static_uid="")) == {}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({"main": [0, 1, 2, 3]}, 6, id="a container that was started anew"),
+        pytest.param({"first": [*range(8)], "main": [0, 1, 2, 3]}, 8, id="and an init container that lends"),
+    ],
+)
+def test_the_record_counts_for_the_pod_of_the_checkpoint_while_a_static_pod_has_no_mirror(
+    given: dict[str, list[int]], expected: int
+) -> None:
+    """The mirror was deleted, and the plugin restarted, when the kubelet had forgotten one container."""
+    recorded = share_node(status=status(("former mirror", "main", 4), ("former mirror", "side", 2))).status
+    one = replace(assigned(a={"main": given["main"], "side": []}).pods[PAIR.name], uid="uid-a")
+    listed = AssignedDevices({PAIR.name: one}, stored(layout(), a=given))
+    remembered = still_remembered(recorded_holdings(recorded, {}), listed, SHOWN, {})
+    assignments = node_assignments(replace(listed, lost=lost_assignments(remembered, listed)))
+    (counted,) = every_allocation(assignments, {})
+    assert (counted.pod.uid, counted.cards, counted.orphaned) == ("uid-a", {"GPU-0": expected}, True)
+    assert counted.containers.keys() == given.keys() | {"side"}
+
+
 def test_the_record_counts_units_that_were_lent_once_though_no_spec_was_read_yet() -> None:
     staged = pod("a", container(units=2), inits=(container("first", 4),))
     recorded = share_node(status=status(("uid-a", "first", 4), ("uid-a", "main", 2))).status

@@ -49,7 +49,9 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
 
 def _lost_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
     for known in lost_assignments_without_pod(assignments.assigned, pods):
-        pod = Pod(name=known.pod.name, uid=known.pod.kubelet_uid)
+        # A record may name a former mirror, of which the checkpoint knows nothing.
+        listed = assignments.assigned.pods[known.pod.name].uid if known.recorded else ""
+        pod = Pod(name=known.pod.name, uid=listed or known.pod.kubelet_uid)
         yield replace(_with_seen(pod, known, assignments), orphaned=True, recorded=known.recorded)
 
 
