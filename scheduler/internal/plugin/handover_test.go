@@ -272,6 +272,16 @@ func TestTheNextLeaderKeepsTheNodeOfANominatedPodUntilItMayBind(t *testing.T) {
 	}
 }
 
+// expectLeaseFree expects that nobody takes the Lease for a while.
+func (s *server) expectLeaseFree() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(s.timing.Renew / 4) {
+		if holder := s.leases.holder(); holder != "" {
+			s.t.Fatalf("%s holds the Lease", holder)
+		}
+	}
+}
+
 // This scheduler cannot place the pod yet, and others can.
 func TestTheNextLeaderLeavesTheLeaseToOthersUntilAllIsRead(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
@@ -281,11 +291,7 @@ func TestTheNextLeaderLeavesTheLeaseToOthersUntilAllIsRead(t *testing.T) {
 		w.leases.release()
 		next.factory.core.synced = append(next.factory.core.synced, func() bool { return false })
 		next.lead()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(tickTime / 10) {
-			if holder := w.leases.holder(); holder != "" {
-				t.Fatalf("%s holds the Lease", holder)
-			}
-		}
+		w.expectLeaseFree()
 		if attempts := next.attempts.of("important"); attempts > 3 {
 			t.Errorf("%d attempts", attempts)
 		}
@@ -304,11 +310,7 @@ func TestASchedulerWhosePodsAreGoneLeavesTheLeaseToOthers(t *testing.T) {
 		w.waitSeen("a", false)
 		time.Sleep(2 * s.timing.Idle)
 		s.leases.release()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(s.timing.Renew / 4) {
-			if holder := s.leases.holder(); holder != "" {
-				t.Fatalf("%s holds the Lease", holder)
-			}
-		}
+		s.expectLeaseFree()
 	})
 }
 
